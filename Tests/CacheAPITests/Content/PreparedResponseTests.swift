@@ -38,15 +38,16 @@ import Testing
         ) throws {
             let responder = service.responder(random: random)
             let connections = ConnectionPermits(limit: 1)
+            let permit = connections.take {}
             let watch = ConnectionTimeoutHandler(
-                presence: DisconnectSignal(), limits: .init(), connections: connections, permit: connections.take {},
+                presence: DisconnectSignal(), limits: .init(), connections: connections, permit: permit,
                 makeRequestID: { "id" })
             let sendBuffer = SendBufferTuning(in: .none)
             let prepared = PreparedResponseSender(
                 responseCache: responseCache, responder: responder, sendBuffer: sendBuffer, watch: watch)
             try RequestDecoder.add(to: channel.pipeline.syncOperations, .init(), prepared: prepared)
             let handlers: [any ChannelHandler] = [
-                HTTP1FramingHandler(wallClock: service.wallClock, limits: .init(), isForOneRequest: false), watch,
+                HTTP1FramingHandler(wallClock: service.wallClock, limits: .init(), permit: permit), watch,
                 ContentHandler(
                     responder: responder, sendBuffer: sendBuffer, rates: ReaderRates(), prepared: prepared),
             ]

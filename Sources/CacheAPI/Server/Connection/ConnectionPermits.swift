@@ -2,65 +2,53 @@ import CacheCore
 import CacheEngine
 import Synchronization
 
-/// Admission control for connections, with a few reserved permits for requests under `/health/`.
+/// Admission control for connections. Idle connections give way to requests, and health checks have a reserve.
 ///
-/// A connection above the limit gets a reserved permit while it waits for its request. If all reserved permits are in
-/// use, a new connection takes the permit of the one that has waited longest. Silent connections therefore never block
-/// a health check.
+/// A connection above the limit gets a reserved permit while it waits for its first request. If all reserved permits are
+/// in use, a new connection takes the permit of the one that has waited longest. The first request decides:
+/// - A request under `/health/` keeps the reserved permit, for this request only.
+/// - Any other request gets a regular permit: a free one, or the one of the connection that has been idle longest. If no
+///   connection is idle, the request gets 503.
 ///
-/// A request and a displacement can race for one reserved permit. The lock decides:
-/// 1. The request arrives first: `claim()` moves the permit from `waiting` to `serving`, which is never displaced.
-/// 2. The displacement comes first: the permit has left `waiting`, `claim()` returns false, and the request gets 503.
+/// A request and a displacement can race for one permit. The lock decides:
+/// 1. The request arrives first: ``Permit/begin(isHealthCheck:)`` makes the connection busy. Busy connections are never
+///    displaced.
+/// 2. The displacement comes first: `begin` returns false, and the request gets 503.
 final class ConnectionPermits: Sendable {
     /// The right of one connection to be served; ends with ``giveBack()`` or with the last reference.
     final class Permit: Sendable {
         private let permits: ConnectionPermits
-        /// The number of a reserved permit; nil for a regular permit.
-        private let reservation: UInt64?
+        private let slot: Int
         /// Set by the first ``giveBack()``.
         private let isOver = Atomic(false)
 
-        fileprivate init(_ permits: ConnectionPermits, reservation: UInt64? = nil) {
+        fileprivate init(_ permits: ConnectionPermits, slot: Int) {
             self.permits = permits
-            self.reservation = reservation
+            self.slot = slot
         }
 
-        /// Whether the permit is for one health request only.
-        var isReserved: Bool { reservation != nil }
+        /// Whether the permit is reserved: the connection has sent no request, or a health check only.
+        var isReserved: Bool { permits.state.withLock { $0.isReserved(slot) } }
 
-        /// Keeps a reserved permit for a received health request. Returns false if another connection has displaced it.
-        /// Always true for a regular permit.
-        func claim() -> Bool {
-            guard let reservation else { return true }
-            return permits.state.withLock { state in
-                guard let index = state.waiting.firstIndex(where: { $0.reservation == reservation }) else {
-                    return false
-                }
-                state.waiting.remove(at: index)
-                state.serving.insert(reservation)
-                return true
+        /// Makes the connection busy with a request, until ``rest()``. Returns false if the connection was displaced, or
+        /// has a reserved permit and none is available for this request.
+        func begin(isHealthCheck: Bool) -> Bool {
+            let (isAdmitted, displaced) = permits.state.withLock {
+                $0.begin(slot, isHealthCheck: isHealthCheck, limit: permits.limit)
             }
+            displaced?()
+            return isAdmitted
         }
+
+        /// Makes the connection idle: another connection may take its permit.
+        func rest() { permits.state.withLock { $0.rest(slot) } }
 
         /// Returns the permit. Further calls have no effect.
         func giveBack() {
-            if !isOver.exchange(true, ordering: .relaxed) { permits.giveBack(reservation) }
+            if !isOver.exchange(true, ordering: .relaxed) { permits.state.withLock { $0.remove(slot) } }
         }
 
         deinit { giveBack() }
-    }
-
-    private struct State {
-        /// Regular permits in use.
-        var active = 0
-        /// Rejected connections since the start.
-        var refused = 0
-        /// The last number given to a reserved permit.
-        var lastReservation: UInt64 = 0
-        /// Connections with a reserved permit and no request yet, the oldest first.
-        var waiting: [(reservation: UInt64, displaced: @Sendable () -> Void)] = []
-        /// Reserved permits that a health request has claimed.
-        var serving: Set<UInt64> = []
     }
 
     /// The error for a connection without a permit.
@@ -72,7 +60,7 @@ final class ConnectionPermits: Sendable {
     /// The number of reserved permits: half of `limit`, but at least 2 and at most 64.
     let reserve: Int
     /// Guards the permits in use and the count of rejections.
-    private let state = Mutex(State())
+    private let state = Mutex(ConnectionTable())
 
     init(limit: Int) {
         self.limit = limit
@@ -88,38 +76,134 @@ final class ConnectionPermits: Sendable {
         state.withLock { AdmissionStats.Load(active: $0.active, limit: limit, refused: $0.refused) }
     }
 
-    /// Returns a permit for a new connection; nil if all regular and reserved permits serve requests.
+    /// Returns a permit for a new connection; nil if all regular permits are in use and all reserved ones serve health
+    /// checks.
     ///
-    /// `displaced` is called if another connection takes over this connection's reserved permit. It is called without
-    /// the lock, on the thread of the new connection.
+    /// `displaced` is called if another connection takes over this connection's permit. It is called without the lock,
+    /// on the thread of the other connection.
     func take(displaced: @escaping @Sendable () -> Void) -> Permit? {
-        let (permit, former) = state.withLock { state -> (Permit?, (@Sendable () -> Void)?) in
-            if state.active < limit {
-                state.active += 1
-                return (Permit(self), nil)
-            }
-            var former: (@Sendable () -> Void)?
-            if state.waiting.count + state.serving.count >= reserve {
-                guard !state.waiting.isEmpty else { return (nil, nil) }
-                former = state.waiting.removeFirst().displaced
-            }
-            state.lastReservation += 1
-            state.waiting.append((state.lastReservation, displaced))
-            return (Permit(self, reservation: state.lastReservation), former)
-        }
+        let (slot, former) = state.withLock { $0.insert(limit: limit, reserve: reserve, displaced) }
         former?()
-        return permit
+        return slot.map { Permit(self, slot: $0) }
     }
 
     /// Counts a connection that gets 503.
     func countRefusal() { state.withLock { $0.refused += 1 } }
 
-    /// Returns a regular permit (nil) or a reserved one, which may have been displaced already.
-    private func giveBack(_ reservation: UInt64?) {
-        state.withLock { state in
-            guard let reservation else { return state.active -= 1 }
-            state.serving.remove(reservation)
-            state.waiting.removeAll { $0.reservation == reservation }
+    /// Whether a request target may use a reserved permit. Health checks must work under overload.
+    static func isHealthCheck(_ target: String) -> Bool { target.hasPrefix("/health/") }
+}
+
+/// Pure state of all permits: the phase of each connection, and the idle ones in the order of their last use.
+private struct ConnectionTable: Sendable {
+    /// What a connection does with its permit.
+    enum Phase {
+        /// Reserved: the first request has not arrived.
+        case waiting
+        /// Reserved: a health check is in progress.
+        case checking
+        /// Regular: no request is in progress.
+        case idle
+        /// Regular: a request is in progress.
+        case busy
+        /// Another connection has the permit.
+        case displaced
+        /// No connection has this slot.
+        case free
+    }
+
+    /// The lists of `order`.
+    private enum List: Int, CaseIterable { case waiting, idle }
+
+    /// The phase of the connection in each slot.
+    private var phases: [Phase] = []
+    private var callbacks: [(@Sendable () -> Void)?] = []
+    private var freeSlots: [Int] = []
+    /// The waiting connections and the idle ones, each the oldest first.
+    private var order = IndexList(lines: List.allCases.count)
+    /// Regular permits in use.
+    private(set) var active = 0
+    /// Reserved permits in use.
+    private var reserved = 0
+    /// Rejected connections since the start.
+    var refused = 0
+
+    func isReserved(_ slot: Int) -> Bool {
+        switch phases[slot] {
+        case .waiting, .checking: true
+        case .idle, .busy, .displaced, .free: false
+        }
+    }
+
+    /// Adds a connection. Returns its slot, nil without a permit, and the callback of the connection that it displaces.
+    mutating func insert(
+        limit: Int, reserve: Int, _ displaced: @escaping @Sendable () -> Void
+    ) -> (slot: Int?, former: (@Sendable () -> Void)?) {
+        var former: (@Sendable () -> Void)?
+        if active >= limit, reserved >= reserve {
+            guard let oldest = order.first(of: List.waiting.rawValue) else { return (nil, nil) }
+            former = displace(oldest)
+        }
+        let slot = freeSlots.popLast() ?? phases.count
+        if slot == phases.count {
+            phases.append(.free)
+            callbacks.append(nil)
+        }
+        callbacks[slot] = displaced
+        enter(slot, active < limit ? .idle : .waiting)
+        return (slot, former)
+    }
+
+    /// Begins a request. Returns whether it is admitted, and the callback of the connection that it displaces.
+    mutating func begin(
+        _ slot: Int, isHealthCheck: Bool, limit: Int
+    ) -> (isAdmitted: Bool, former: (@Sendable () -> Void)?) {
+        switch phases[slot] {
+        case .idle, .busy: enter(slot, .busy)
+        case .waiting where isHealthCheck: enter(slot, .checking)
+        case .waiting:
+            var former: (@Sendable () -> Void)?
+            if active >= limit {
+                guard let oldest = order.first(of: List.idle.rawValue) else { return (false, nil) }
+                former = displace(oldest)
+            }
+            enter(slot, .busy)
+            return (true, former)
+        case .checking, .displaced, .free: return (false, nil)
+        }
+        return (true, nil)
+    }
+
+    mutating func rest(_ slot: Int) { if phases[slot] == .busy { enter(slot, .idle) } }
+
+    mutating func remove(_ slot: Int) {
+        enter(slot, .free)
+        callbacks[slot] = nil
+        freeSlots.append(slot)
+    }
+
+    private mutating func displace(_ slot: Int) -> (@Sendable () -> Void)? {
+        enter(slot, .displaced)
+        return callbacks[slot]
+    }
+
+    /// Changes the phase of a connection, and its place in the counts and lists.
+    private mutating func enter(_ slot: Int, _ phase: Phase) {
+        count(phases[slot], -1)
+        phases[slot] = phase
+        count(phase, 1)
+        switch phase {
+        case .waiting: order.append(slot, to: List.waiting.rawValue)
+        case .idle: order.append(slot, to: List.idle.rawValue)
+        case .checking, .busy, .displaced, .free: order.remove(slot)
+        }
+    }
+
+    private mutating func count(_ phase: Phase, _ change: Int) {
+        switch phase {
+        case .waiting, .checking: reserved += change
+        case .idle, .busy: active += change
+        case .displaced, .free: break
         }
     }
 }

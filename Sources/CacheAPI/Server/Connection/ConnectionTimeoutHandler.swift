@@ -25,9 +25,7 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
 
     private let presence: DisconnectSignal
     private var context: ChannelHandlerContext?
-    private let headerTimeout: TimeAmount
-    /// The interval in which the rate of a request body is measured: 10 s, or `headerTimeout` if that is shorter.
-    private let bodyWindow: TimeAmount
+    private let regularHeaderTimeout: TimeAmount
     private let idleTimeout: TimeAmount
     private let writeTimeout: TimeAmount
     private let halfClosedTimeout: TimeAmount
@@ -67,6 +65,8 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
     private var isAnswering = false
     /// Set by an error: no further request is read.
     private var isOver = false
+    /// Whether a request has arrived.
+    private var hasBegun = false
     /// Whether the TLS handshake is complete.
     private var isEncrypted = false
     /// Set when the error response is written: later writes fail.
@@ -80,9 +80,7 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
     ) {
         self.presence = presence
         self.permit = permit
-        let isRegular = permit.map { !$0.isReserved } ?? false
-        headerTimeout = TimeAmount(isRegular ? limits.headerTimeout : min(limits.headerTimeout, .seconds(1)))
-        bodyWindow = min(headerTimeout, .seconds(10))
+        regularHeaderTimeout = TimeAmount(limits.headerTimeout)
         idleTimeout = TimeAmount(limits.idleTimeout)
         writeTimeout = TimeAmount(limits.writeTimeout)
         halfClosedTimeout = TimeAmount(limits.halfClosedTimeout)
@@ -101,13 +99,25 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
         context.fireChannelActive()
     }
 
-    /// Sends 503, because another connection has taken over the reserved permit.
-    func displace() { if let context { refuse(ConnectionPermits.refusal, context) } }
+    /// Ends the connection, because another one has taken over its permit: with 503 if it has sent no request, otherwise
+    /// without a response, so that the client can repeat a request that has not arrived.
+    func displace() {
+        guard let context, !isOver else { return }
+        guard hasBegun else { return refuse(ConnectionPermits.refusal, context) }
+        isOver = true
+        close(context)
+    }
 
     // MARK: Requests answered by `PreparedResponseSender`, which bypass this handler
 
     /// Whether the connection is idle: no request in progress, no half-closed client, no error, no shutdown.
     var isIdle: Bool { unanswered == 0 && unsent == 0 && leave == nil && !isOver && !isQuiescing }
+
+    /// Makes the permit busy with a request. Returns false if the permit does not cover it.
+    func begin(_ target: String) -> Bool {
+        hasBegun = true
+        return permit?.begin(isHealthCheck: ConnectionPermits.isHealthCheck(target)) ?? false
+    }
 
     /// Counts a complete request whose response will pass this handler.
     func countBypassingRequest() {
@@ -138,6 +148,14 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
     // MARK: Timer
 
     private func restartIdleTime() { if let context { lastActivity = context.eventLoop.now } }
+
+    /// The time limit for a request; at most 5 s with a reserved permit.
+    private var headerTimeout: TimeAmount {
+        permit?.isReserved ?? true ? min(regularHeaderTimeout, .seconds(5)) : regularHeaderTimeout
+    }
+
+    /// The interval in which the rate of a request body is measured: 10 s, or `headerTimeout` if that is shorter.
+    private var bodyWindow: TimeAmount { min(headerTimeout, .seconds(10)) }
 
     /// Starts a window in which a body must end, or arrive with `bodyBytesPerSecond`.
     private func expectBody(_ context: ChannelHandlerContext) {
@@ -243,7 +261,7 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
         case .head(let head):
             isReading = true
             unanswered += 1
-            guard admits(head) else { return refuse(ConnectionPermits.refusal, context) }
+            guard begin(head.uri) else { return refuse(ConnectionPermits.refusal, context) }
             expectBody(context)
         case .body(let part): windowBytes += part.readableBytes
         case .end:
@@ -251,13 +269,6 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
             deadline = nil
         }
         context.fireChannelRead(data)
-    }
-
-    /// Whether the connection's permit covers this request. A reserved permit covers health checks only, which must
-    /// work under overload.
-    private func admits(_ head: HTTPRequestHead) -> Bool {
-        guard let permit, permit.isReserved else { return true }
-        return head.uri.hasPrefix("/health/") && permit.claim()
     }
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
@@ -277,9 +288,10 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
             let here = NIOLoopBound((self, context), eventLoop: context.eventLoop)
             let sent = promise ?? context.eventLoop.makePromise()
             sent.futureResult.whenComplete { _ in here.value.0.answered(here.value.1) }
-            context.write(data, promise: sent)
+            // Counted before the write, which can complete within the call.
             unanswered = max(0, unanswered - 1)
             isAnswering = false
+            context.write(data, promise: sent)
             guard let (error, owed) = pending else { return }
             if owed > 1 { pending = (error, owed - 1) } else { answer(error, context) }
         }
@@ -290,6 +302,7 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
     private func answered(_ context: ChannelHandlerContext) {
         unsent -= 1
         restartIdleTime()
+        if unanswered == 0, unsent == 0 { permit?.rest() }
         guard !isBusy else { return }
         wake(at: lastActivity + idleTimeout, context)
         guard isQuiescing, !isReading else { return }
@@ -362,9 +375,21 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
     /// Writes the error response, then closes. Closes without a response if the TLS handshake is not complete.
     private func answer(_ error: CacheError, _ context: ChannelHandlerContext) {
         isRefused = true
-        let tls = try? context.pipeline.syncOperations.context(handlerType: NIOSSLServerHandler.self)  // none: no TLS
-        if let tls, !isEncrypted { return tls.close(promise: nil) }  // nothing can be sent before the handshake
+        guard canSend(context) else { return close(context) }
         Problem(error, instance: "", requestID: makeRequestID()).writeLast(to: context, within: headerTimeout)
+    }
+
+    /// Whether bytes can be sent: nothing can before the TLS handshake is complete.
+    private func canSend(_ context: ChannelHandlerContext) -> Bool { isEncrypted || tls(context) == nil }
+
+    /// Closes the connection; below TLS if its handshake is not complete.
+    private func close(_ context: ChannelHandlerContext) {
+        (isEncrypted ? context : tls(context) ?? context).close(promise: nil)
+    }
+
+    /// The context of the TLS handler; nil without TLS.
+    private func tls(_ context: ChannelHandlerContext) -> ChannelHandlerContext? {
+        try? context.pipeline.syncOperations.context(handlerType: NIOSSLServerHandler.self)  // none: no TLS
     }
 }
 

@@ -43,8 +43,8 @@ final class HTTP1FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     private let wallClock: any WallClock
     private let limits: APISettings.Limits
-    /// Whether the connection is closed after its first response.
-    private let isForOneRequest: Bool
+    /// Nil: the connection gets one error response. A reserved permit is for one health check.
+    private let permit: ConnectionPermits.Permit?
     /// Requests without a response head, the oldest first.
     private var questions: [RequestProperties] = []
     /// Nil between two responses.
@@ -54,10 +54,10 @@ final class HTTP1FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// Whether a request is not received completely.
     private var isReading = false
 
-    init(wallClock: any WallClock, limits: APISettings.Limits, isForOneRequest: Bool) {
+    init(wallClock: any WallClock, limits: APISettings.Limits, permit: ConnectionPermits.Permit?) {
         self.wallClock = wallClock
         self.limits = limits
-        self.isForOneRequest = isForOneRequest
+        self.permit = permit
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -70,7 +70,7 @@ final class HTTP1FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
             let isTooLong = Self.bodyLength(head).map { $0 > limits.bodyBytes(ofPath: head.uri) } ?? false
             // HTTP/1.0 has no transfer codings, so the framing is faulty (RFC 9112 §6.1).
             let isFaulty = head.version == .http1_0 && head.headers.contains(name: "Transfer-Encoding")
-            isOver = isForOneRequest || isTooLong || isFaulty || !head.isKeepAlive
+            isOver = isForOneRequest(head) || isTooLong || isFaulty || !head.isKeepAlive
             questions.append(
                 RequestProperties(
                     isHead: head.method == .HEAD, isOld: head.version == .http1_0, isLast: isOver,
@@ -81,6 +81,13 @@ final class HTTP1FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
             if case .end = part { isReading = false }
         }
         context.fireChannelRead(data)
+    }
+
+    /// Whether the connection is closed after the response to this request. Requests other than health checks change a
+    /// reserved permit to a regular one, or are rejected.
+    private func isForOneRequest(_ head: HTTPRequestHead) -> Bool {
+        guard let permit else { return true }
+        return ConnectionPermits.isHealthCheck(head.uri) && permit.isReserved
     }
 
     /// Sends `100 (Continue)` for the oldest request without a response if its client waits for it (RFC 9110 §10.1.1).

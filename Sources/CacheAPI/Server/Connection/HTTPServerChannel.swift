@@ -89,17 +89,15 @@ struct HTTPServerChannel: ServerChildChannel {
         let pipeline = channel.pipeline.syncOperations
         let sendBuffer = SendBufferTuning(in: sendBufferBudget)
         var prepared: PreparedResponseSender?
-        let isRegular = permit.map { !$0.isReserved } ?? false
-        // With a client certificate equal requests do not mean the same reader. A reserved permit is for one health
-        // request.
-        if content.isFastPathEnabled, certificate == nil, isRegular {
+        // With a client certificate equal requests do not mean the same reader.
+        if content.isFastPathEnabled, certificate == nil, permit != nil {
             prepared = PreparedResponseSender(
                 responseCache: responseCaches.responseCache(of: channel.eventLoop), responder: content,
                 sendBuffer: sendBuffer, watch: watch)
         }
         try RequestDecoder.add(to: pipeline, limits, prepared: prepared)
         let handlers: [any RemovableChannelHandler] = [
-            HTTP1FramingHandler(wallClock: wallClock, limits: limits, isForOneRequest: !isRegular),
+            HTTP1FramingHandler(wallClock: wallClock, limits: limits, permit: permit),
             RequestHeadValidator(), watch,
             ContentHandler(
                 responder: content, sendBuffer: sendBuffer, rates: rates, prepared: prepared,
