@@ -22,9 +22,10 @@ package func makeApplication(
     let load = AdmissionLimits(live)
     let recorder = RequestRecorder(
         log: settings.accessLog ?? AccessLog(logger), latencies: cache.statistics.requestLatencies)
+    let feed = EventFeed(log: cache.events, clock: clock)
     let router =
         makeRouter(
-            cache: cache, settings: settings, live: live, source: source, recorder: recorder, load: load,
+            cache: cache, settings: settings, live: live, source: source, recorder: recorder, load: load, feed: feed,
             random: random, clock: clock, wallClock: wallClock, logger: logger)
     var certificates: CertificateReloader?
     if let tls = settings.tls { certificates = try CertificateReloader(tls, clock: clock, logger: logger) }
@@ -49,7 +50,7 @@ package func makeApplication(
             address: .hostname(settings.host, port: settings.port), backlog: 4096,
             // At this number of connections the server stops accepting; further ones wait in the backlog.
             availableConnectionsDelegate: MaximumAvailableConnections(load.connections.acceptLimit, logger: logger)),
-        services: certificates.map { [$0] } ?? [],
+        services: [feed] + (certificates.map { [$0] } ?? []),
         onServerRunning: {
             await pacing.spare($0)
             await onRunning($0.localAddress?.port)
@@ -60,8 +61,8 @@ package func makeApplication(
 /// Makes the router with all routes of ``RouteTable`` but those of content, behind ``RequestMiddleware``.
 func makeRouter(
     cache: AssetCache, settings: APISettings, live: LiveAPISettings, source: any ConfigurationSource,
-    recorder: RequestRecorder, load: AdmissionLimits, random: any RandomSource, clock: any Clock<Duration>,
-    wallClock: any WallClock, logger: Logger
+    recorder: RequestRecorder, load: AdmissionLimits, feed: EventFeed, random: any RandomSource,
+    clock: any Clock<Duration>, wallClock: any WallClock, logger: Logger
 ) -> Router<APIContext> {
     let router = Router(context: APIContext.self)
     router.add(
@@ -70,7 +71,7 @@ func makeRouter(
             random: random, clock: clock, logger: logger))
     let gate = Authorizer(live, wallClock: wallClock, isEncrypted: settings.tls != nil)
     let limits = ReaderLimits(assets: cache.assets)
-    let budgets = ClientBudgets(live, uptime: clock.stopwatch())
+    let budgets = ClientBudgets(live, feed: feed)
     router.mount(ProbeController(prober: cache.prober, live: live, readers: limits), gate, limits, budgets)
     router.mount(AssetController(assets: cache.assets, media: cache.media, live: live), gate, limits, budgets)
     router.mount(
@@ -80,10 +81,10 @@ func makeRouter(
     router.mount(JobController(jobs: cache.jobs, live: live, readers: limits, clock: clock), gate, limits, budgets)
     router.mount(
         StatsController(
-            cache: cache, load: load, readers: recorder.readers, source: source, version: settings.version, clock: clock
-        ), gate, limits, budgets)
+            cache: cache, load: load, readers: recorder.readers, source: source, version: settings.version), gate,
+        limits, budgets)
     let tickets = EventTickets(random: random, uptime: clock.stopwatch(), wallClock: wallClock)
-    router.mount(EventController(events: cache.events, tickets: tickets, clock: clock), gate, limits, budgets)
+    router.mount(EventController(events: cache.events, tickets: tickets), gate, limits, budgets)
     router.mount(
         PolicyController(configuration: cache.configuration, simulator: cache.simulator, live: live), gate, limits,
         budgets)

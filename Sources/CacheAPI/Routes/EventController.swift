@@ -7,7 +7,6 @@ import ReaderAccess
 struct EventController: Controller {
     let events: EventLog
     let tickets: EventTickets
-    let clock: any Clock<Duration>
 
     static let routes: [Route<Self>] = [
         Route(.get, "/v1/events", .ticketOrRead, readsQuery: true) { try $0.events($1, $2) },
@@ -30,8 +29,7 @@ struct EventController: Controller {
         let topics = try Self.topics(query.string("topics"))
         let last = try query.integer("after", in: 0...Int64.max) ?? request.headers[.lastEventID].flatMap { Int64($0) }
         if request.accepts("text/event-stream") {
-            return try .events(
-                events.changes(), EventLogRenderer(log: events, topics: topics, last: last), context, clock: clock)
+            return try .events(EventLogRenderer(topics: topics, last: last), context)
         }
         let found = events.events(after: last, topics: topics)
         return .json([

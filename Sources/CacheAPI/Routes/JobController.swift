@@ -146,7 +146,7 @@ struct JobController: Controller {
         if let seen, present.record.state.isFinished, present.version <= seen {
             return Response(status: .noContent)  // an EventSource stops reconnecting on 204
         }
-        return try await .events(jobs.events(id), JobEventRenderer(seen: seen), context, clock: clock)
+        return try .events(JobEventRenderer(id: id, jobs: jobs, seen: seen), context)
     }
 
     /// Returns a valid `Idempotency-Key`; nil without the field.

@@ -10,7 +10,6 @@ struct StatsController: Controller {
     let readers: ReaderFigures
     let source: any ConfigurationSource
     let version: String
-    let clock: any Clock<Duration>
 
     private var statistics: CacheStatistics { cache.statistics }
 
@@ -68,9 +67,8 @@ struct StatsController: Controller {
         let seen = request.headers[.lastEventID].flatMap { Int64($0) }.map { Timestamp(seconds: $0) }
         let start = seconds.first.map { $0.at - .seconds(1) } ?? Timestamp(milliseconds: 0)
         return try .events(
-            cache.events.changes(),
             LiveSecondRenderer(live: statistics.live, last: min(max(seen ?? start, start), seconds.last?.at ?? start)),
-            context, clock: clock)
+            context)
     }
 
     /// The assets with the highest use.

@@ -48,58 +48,22 @@ import Testing
         }
     }
 
-    @Test("A stream begins with the next event and sends each event once")
-    func aStreamSendsEachEventOnce() {
-        let log = EventLog(wallClock: ManualWallClock())
-        log.publish(.log(isError: false, message: "old", metadata: [:]))
-        let feed = EventFeed(uptime: { .zero })
-        var renderer = EventLogRenderer(log: log, topics: [.health], last: nil)
-        #expect(renderer.text(of: (), feed).isEmpty)
-        log.publish(.second(LiveSecond(at: Timestamp(seconds: 1))))
-        #expect(renderer.text(of: (), feed).isEmpty)
-        log.publish(.log(isError: false, message: "new", metadata: [:]))
-        #expect(renderer.text(of: (), feed).contains("\"message\":\"new\""))
-        #expect(renderer.text(of: (), feed).isEmpty)
-        var stranger = EventLogRenderer(log: log, topics: [.health], last: 1)
-        #expect(stranger.text(of: (), feed).hasPrefix("event: reset\n"))
-        #expect(stranger.text(of: (), feed).isEmpty)
-    }
-
-    @Test("A follower that is 1 MiB behind gets reset as its last event, after a complete start")
-    func aLateFollowerIsReset() {
-        let (log, feed) = (EventLog(wallClock: ManualWallClock()), EventFeed(uptime: { .zero }))
-        let start = log.lastID
-        let text = String(repeating: "x", count: 100_000)
-        for _ in 0..<12 { log.publish(.log(isError: false, message: text, metadata: [:])) }
-        // The start may be longer than 1 MiB; it comes in parts.
-        var renderer = EventLogRenderer(log: log, topics: [.health], last: start)
-        var (part, parts) = (renderer.text(of: (), feed), 0)
-        while !part.isEmpty {
-            #expect(part.utf8.count < 200_000 && !renderer.isOver)
-            (part, parts) = (renderer.more(feed), parts + 1)
+    @Test("The events of a job end with its last state")
+    func aJobHasEvents() async throws {
+        try await TestService.run { (service) async throws in
+            service.upstream.serve("/a.mp4", LoopbackAsset(size: 1000))
+            let job = try await service.send(
+                "POST", "/v1/jobs", ["items": [["origin": "media", "path": "a.mp4"]]]
+            ).json()
+            let path = "/v1/jobs/\(try #require(job["jobId"]?.plain))/events"
+            let stream = try await service.call("GET", path, ["Accept": "text/event-stream"])
+            #expect(stream.status == 200 && stream.text.hasPrefix("event: state\nid: "))
+            let last = try #require(stream.text.split(separator: "event: state\nid: ").last)
+            #expect(last.contains("\"state\":\"succeeded\""))
+            let seen = String(last.prefix { $0 != "\n" })
+            let again = try await service.call("GET", path, ["Last-Event-ID": seen])
+            #expect(again.status == 204)
         }
-        #expect(parts == 12)
-        let last = log.lastID
-        for _ in 0..<12 { log.publish(.log(isError: false, message: text, metadata: [:])) }
-        #expect(renderer.text(of: (), feed) == "event: reset\ndata: {\"lastId\":\(last)}\n\n")
-        #expect(renderer.isOver)
-    }
-
-    @Test("Each event is encoded once, and writes are spread")
-    func followersShareTheirFeed() {
-        let feed = EventFeed(uptime: { .seconds(1) })
-        var count = 0
-        for _ in 0..<3 {
-            let text = feed.text(of: .entry(1)) {
-                count += 1
-                return "text"
-            }
-            #expect(text == "text")
-        }
-        #expect(count == 1)
-        #expect((0..<3).map { _ in feed.delay() } == [.zero, .milliseconds(4), .milliseconds(8)])
-        var pace = WritePace(interval: .milliseconds(1))
-        #expect(pace.delay(at: .zero) == .zero && pace.delay(at: .seconds(1)) == .zero)
     }
 
     @Test("A token has a tenth of the followers")

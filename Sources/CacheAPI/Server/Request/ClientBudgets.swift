@@ -8,7 +8,7 @@ struct ClientBudgets: Sendable {
     let followers: UsageBudget
     let feed: EventFeed
 
-    init(_ live: LiveAPISettings, uptime: @escaping @Sendable () -> Duration) {
+    init(_ live: LiveAPISettings, feed: EventFeed) {
         bodies = UsageBudget {
             let total = live.values.limits.requestBodies
             return UsageBudget.Limits(total: total, share: total / 4, reserve: total / 4)
@@ -17,6 +17,6 @@ struct ClientBudgets: Sendable {
             let total = live.values.limits.followers
             return UsageBudget.Limits(total: total, share: max(1, total / 10))
         }
-        feed = EventFeed(uptime: uptime)
+        self.feed = feed
     }
 }

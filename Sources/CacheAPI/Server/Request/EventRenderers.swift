@@ -1,21 +1,52 @@
 import CacheCore
 import CacheEngine
+import NIOCore
 
 /// The events of one job: `state` when the state changes, else `progress`.
 struct JobEventRenderer: EventRenderer {
+    let id: String
+    let jobs: PrefetchJobs
     /// The last event that a reconnecting client has seen (`Last-Event-ID`); nil for a new client.
     let seen: Int64?
-    private var last: JobState?
+    /// The last examined event of the log; nil at the start.
+    private var position: Int64?
+    private var last: (state: JobState, version: Int64)?
     private(set) var isOver = false
 
-    init(seen: Int64?) { self.seen = seen }
+    init(id: String, jobs: PrefetchJobs, seen: Int64?) {
+        self.id = id
+        self.jobs = jobs
+        self.seen = seen
+    }
 
-    mutating func text(of job: JobSnapshot, _ feed: EventFeed) -> String {
-        defer { last = job.record.state }
+    var topics: Set<CacheEvent.Topic> { [.jobs] }
+    var readsLog: Bool { false }
+
+    /// The present state of the job comes from the event log. It is read at the start, after a silence, and if events were
+    /// discarded. A job that cannot be read ends the stream; the client's next request reports the error.
+    mutating func part(_ signal: EventFollower.Signal, _ feed: EventFeed) async -> ByteBuffer {
+        let (events, isComplete, present) = feed.log.events(after: position ?? feed.log.lastID, topics: topics)
+        var job = events.last { $0.job?.record.id == id }?.job
+        if position == nil || !isComplete || signal == .silence {
+            job = try? await jobs.job(id)
+            isOver = job == nil
+        }
+        position = present
+        return job.map { ByteBuffer(string: text(of: $0, feed)) } ?? ByteBuffer()
+    }
+
+    private mutating func text(of job: JobSnapshot, _ feed: EventFeed) -> String {
+        var job = job
         isOver = job.record.state.isFinished
+        guard isOver || job.version > last?.version ?? .min else { return "" }
+        // A finished job may come from the catalog, which may state a lower version: versions of one stream always
+        // increase.
+        if let last { job.version = max(job.version, last.version + 1) }
+        defer { last = (job.record.state, job.version) }
         if let seen, job.version <= seen, !isOver { return "" }
-        let key = EventFeed.Key.job(id: job.record.id, version: job.version, isState: job.record.state != last)
-        return feed.text(of: key) { Self.text(of: job, after: last) }
+        let key = EventFeed.Key.job(
+            id: job.record.id, version: job.version, isState: job.record.state != last?.state)
+        return feed.text(of: key) { Self.text(of: job, after: last?.state) }
     }
 
     /// One event: its name, the job's version as its identifier, and the job's document in one line. `last` is the
@@ -26,6 +57,10 @@ struct JobEventRenderer: EventRenderer {
     }
 }
 
+extension CacheEvent {
+    fileprivate var job: JobSnapshot? { if case .job(let job, isState: _) = content { job } else { nil } }
+}
+
 /// The seconds of the live statistics as events `second`; the identifier is the second of the Unix epoch.
 struct LiveSecondRenderer: EventRenderer {
     let live: LiveStatistics
@@ -33,14 +68,20 @@ struct LiveSecondRenderer: EventRenderer {
     var last: Timestamp
     let isOver = false
 
-    mutating func text(of signal: Void, _ feed: EventFeed) -> String {
+    var topics: Set<CacheEvent.Topic> { [.stats] }
+    var readsLog: Bool { false }
+
+    mutating func part(_ signal: EventFollower.Signal, _ feed: EventFeed) -> ByteBuffer {
         let seconds = live.seconds(after: last)
         if let latest = seconds.last { last = latest.at }
-        return seconds.map { second in
-            feed.text(of: .second(second.at.milliseconds)) {
-                "event: second\nid: \(second.at.milliseconds / 1000)\ndata: \(second.json.text)\n\n"
-            }
-        }.joined()
+        var bytes = ByteBuffer()
+        for second in seconds {
+            bytes.writeString(
+                feed.text(of: .second(second.at.milliseconds)) {
+                    "event: second\nid: \(second.at.milliseconds / 1000)\ndata: \(second.json.text)\n\n"
+                })
+        }
+        return bytes
     }
 }
 
@@ -49,66 +90,37 @@ struct LiveSecondRenderer: EventRenderer {
 /// A follower that has received the present once, and is 1 MiB or more than the kept events behind later, gets `reset`
 /// as its last event.
 struct EventLogRenderer: EventRenderer {
-    /// The length at which a part ends.
-    private static let partBytes = 64 << 10
     /// The unsent bytes at which a follower is late.
     private static let lateBytes = 1 << 20
 
-    let log: EventLog
     let topics: Set<CacheEvent.Topic>
     /// The identifier of the last event that the client has seen; nil for a new client.
-    var last: Int64?
+    private var last: Int64?
     private(set) var isOver = false
-    /// Whether the follower has received the present once.
-    private var isCurrent = false
-    /// Whether the last part was not the end of the text.
-    private var hasMore = false
+    private(set) var hasMore = false
+    private(set) var isCurrent = false
 
-    init(log: EventLog, topics: Set<CacheEvent.Topic>, last: Int64?) {
-        self.log = log
+    init(topics: Set<CacheEvent.Topic>, last: Int64?) {
         self.topics = topics
         self.last = last
     }
 
-    var reset: String { "event: reset\ndata: {\"lastId\":\(last ?? log.lastID)}\n\n" }
+    var readsLog: Bool { true }
+    var reset: String { "event: reset\ndata: {\"lastId\":\(last ?? 0)}\n\n" }
 
-    mutating func text(of signal: Void, _ feed: EventFeed) -> String { part(feed) }
-
-    mutating func more(_ feed: EventFeed) -> String { hasMore ? part(feed) : "" }
-
-    private mutating func part(_ feed: EventFeed) -> String {
-        let start = last ?? log.lastID
+    mutating func part(_ signal: EventFollower.Signal, _ feed: EventFeed) -> ByteBuffer {
+        let start = last ?? feed.log.lastID
         last = start
-        let (events, isComplete, lastID) = log.events(after: start, topics: topics)
+        let part = feed.part(of: topics, after: start, isCurrent: isCurrent)
+        if isCurrent, !part.isComplete || part.unsentBytes > Self.lateBytes {
+            isOver = true
+            return ByteBuffer(string: reset)
+        }
         // The client must read the lists again: events that it has not seen are lost.
-        var text = isComplete ? "" : reset
-        guard isComplete || !isCurrent else { return end(start) }
-        var unsent = 0
-        hasMore = false
-        for event in events {
-            let entry = feed.text(of: .entry(event.id)) {
-                "id: \(event.id)\nevent: \(event.content.topic.rawValue)\ndata: \(event.json.text)\n\n"
-            }
-            unsent += entry.utf8.count
-            guard !isCurrent || unsent <= Self.lateBytes else { return end(start) }
-            if text.utf8.count < Self.partBytes {
-                text += entry
-                last = event.id
-            } else {
-                hasMore = true
-                if !isCurrent { break }
-            }
-        }
-        if !hasMore {
-            last = lastID
-            isCurrent = true
-        }
-        return text
-    }
-
-    /// The last text of a late follower.
-    private mutating func end(_ start: Int64) -> String {
-        (isOver, last) = (true, start)
-        return reset
+        var bytes = part.isComplete ? part.bytes : ByteBuffer(string: reset)
+        if !part.isComplete { bytes.writeImmutableBuffer(part.bytes) }
+        (last, hasMore) = (part.last, part.hasMore)
+        if !hasMore { isCurrent = true }
+        return bytes
     }
 }
