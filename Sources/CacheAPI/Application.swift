@@ -1,9 +1,11 @@
 package import CacheCore
 package import CacheEngine
-package import Hummingbird
+import Hummingbird
 package import Logging
 import HummingbirdCore
+import NIOCore
 import ReaderAccess
+package import ServiceLifecycle
 
 /// Makes the HTTP server for `cache`, to run in a service group or in tests.
 ///
@@ -17,7 +19,7 @@ package func makeApplication(
     source: any ConfigurationSource = FixedConfiguration(), random: any RandomSource, clock: any Clock<Duration>,
     wallClock: any WallClock, logger: Logger,
     onRunning: @escaping @Sendable (_ port: Int?) async -> Void = { _ in }
-) throws(CacheError) -> some ApplicationProtocol {
+) throws(CacheError) -> some Service {
     let live = live ?? LiveAPISettings(settings)
     let load = AdmissionLimits(live)
     let recorder = RequestRecorder(
@@ -38,7 +40,8 @@ package func makeApplication(
     let (responseCaches, sendBufferBudget) = (PreparedResponseCaches(random: random), SendBufferBudget.ofThisMachine())
     let rates = ReaderRates()
     let pacing = CongestionControl.ofThisMachine()
-    return Application(
+    let services: [any Service] = [feed] + (certificates.map { [$0] } ?? [])
+    let application = Application(
         router: SignedTargetBuilder(router: router, live: live),
         server: HTTPServerBuilder { responder in
             HTTPServerChannel(
@@ -50,12 +53,22 @@ package func makeApplication(
             address: .hostname(settings.host, port: settings.port), backlog: 4096,
             // At this number of connections the server stops accepting; further ones wait in the backlog.
             availableConnectionsDelegate: MaximumAvailableConnections(load.connections.acceptLimit, logger: logger)),
-        services: [feed] + (certificates.map { [$0] } ?? []),
+        services: services.map { PlacedService(executor: globalConcurrentExecutor, service: $0) },
         onServerRunning: {
             await pacing.spare($0)
             await onRunning($0.localAddress?.port)
         },
         logger: logger)
+    return PlacedService(executor: EventLoopExecutor(application.eventLoopGroup.any()), service: application)
+}
+
+/// A service on an executor. The server accepts connections on an event loop, because requests and jobs can keep the shared
+/// executor busy: new connections, also those of health checks, would wait.
+private struct PlacedService: Service {
+    let executor: any TaskExecutor
+    let service: any Service
+
+    func run() async throws { try await withTaskExecutorPreference(executor) { try await service.run() } }
 }
 
 /// Makes the router with all routes of ``RouteTable`` but those of content, behind ``RequestMiddleware``.
@@ -129,6 +142,10 @@ extension Router<APIContext> {
                     request.body = RequestBody(asyncSequence: ChargedBody(base: request.body, claim: claim))
                 }
                 if !readsQuery { _ = try request.query(accepting: []) }
+                // Health checks need no other thread, and must be answered while all are busy.
+                if ConnectionPermits.isHealthCheck(line.pattern) {
+                    return try await respond(controller, request, context)
+                }
                 // Requests may compute for long: not on the event loop of the connection.
                 return try await withTaskExecutorPreference(globalConcurrentExecutor) { [context, request] in
                     try await respond(controller, request, context)

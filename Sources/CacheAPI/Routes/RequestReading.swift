@@ -1,10 +1,16 @@
 import CacheCore
+import CacheEngine
 import Hummingbird
 import NIOCore
 
 extension Request {
     /// The media types of a merge patch: its own (RFC 7396 §4) and plain JSON.
     static let mergePatchTypes = ["application/json", "application/merge-patch+json"]
+
+    /// Parses long bodies, one at a time: they would delay the requests on the shared executor.
+    private static let parser = ParserExecutor(label: "larder.bodies")
+    /// The length of a body above which it is parsed there.
+    private static let longBytes = 64 << 10
 
     /// Reads the body as JSON. Returns the value and the bytes.
     ///
@@ -26,7 +32,9 @@ extension Request {
             bytes.append(contentsOf: part.readableBytesView)
         }
         guard !bytes.isEmpty else { throw CacheError(.malformedRequest, "The body is empty.") }
-        return (try JSONParser.parse(bytes), bytes)
+        guard bytes.count > Self.longBytes else { return (try JSONParser.parse(bytes), bytes) }
+        let json = try await withTaskExecutorPreference(Self.parser) { [bytes] in try JSONParser.parse(bytes) }
+        return (json, bytes)
     }
 
     /// Reads the query. Throws `.invalidField` for parameters that are not in `keys`.

@@ -7,7 +7,7 @@ package final class MediaInspector: Sendable {
     private let context: EngineContext
     private let resolver: AssetResolver
     private let settings: LiveCacheSettings
-    private let executor = MediaExecutor()
+    private let executor = ParserExecutor(label: "larder.media")
     /// Guards the documents that were parsed last.
     private let parsed = Mutex<[Parsed]>([])
 
