@@ -17,7 +17,7 @@ help: ## print this list
 	@echo
 	@echo "  make run LISTEN=127.0.0.1:9000 DATA=/tmp/store ARGS='--log-level debug'"
 	@echo "  make unit ONLY=FillLedger     ONLY='JSONTests|ByteRange'"
-	@echo "  make soak ROUNDS=5 ONLY=kill     ONLY=readers     ONLY=eviction SECONDS=60"
+	@echo "  make soak ROUNDS=5 ONLY=kill     ONLY=readers     ONLY=eviction SECONDS=60     ONLY=hostile"
 	@echo "  make faults ONLY=flips,kill ROUNDS=100     ONLY=power,calls     ONLY=fuzz"
 	@echo "  make fuzz TIME=600"
 	@echo "  make fills ONLY=herd,far ROUNDS=1 JSON=fills.json"
@@ -50,6 +50,7 @@ test: setup ## run all tests: HTTP conformance over real sockets, then the tests
 	@ONLY=overlap,herd,cuts,slow scripts/fills .build/debug/larder --brief
 	@Benchmarks/bench .build/debug/larder --brief
 	@BRIEF=1 SEED=$(if $(filter random,$(SEED)),,$(or $(SEED),1)) ONLY=kill,flips,catalog,full,small,aborts,load,fuzz scripts/faults .build/debug/larder
+	@ONLY=hostile BRIEF=1 SECONDS=12 MEGABYTES=64 scripts/soak .build/debug/larder
 	@LARDER_TEST_SEED='$(SEED)' scripts/tests
 
 unit: setup ## run the tests of pure code in parallel, one to two minutes after a build (ONLY=regex of Target.Suite/test)
@@ -80,7 +81,7 @@ scenario: setup ## end-to-end test with real media
 	$(RELEASE) --product larder
 	scripts/scenario $(LARDER)
 
-soak: setup ## soak test: kill -9 rounds, 200 readers, eviction under load; compares every byte (ROUNDS=50 SECONDS=600 ONLY=kill|readers|eviction)
+soak: setup ## soak test: kill -9 rounds, 200 readers, eviction under load, hostile clients, memory after peaks; compares every byte (ROUNDS=50 SECONDS=600 ONLY=kill|readers|eviction|hostile|memory)
 	$(RELEASE) --product larder
 	scripts/soak $(LARDER)
 

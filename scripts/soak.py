@@ -1,25 +1,32 @@
-"""Soak test: 200 readers of one cold file, rounds of kill -9 during reads, and 50 readers of five times the capacity.
+"""Soak test: 200 readers of one cold file, rounds of kill -9 during reads, 50 readers of five times the capacity, hostile
+clients and upstreams, and the memory after peaks.
 
 Every byte is compared with the original.
 
     soak.py LARDER
 
-Environment: ROUNDS (50) of kill; SECONDS (600), READERS (50) and PIECE (32 KiB) of eviction; ONLY (kill, readers or
-eviction), SEED, MEGABYTES (256), TMPDIR. Exits 0 if every scenario passed.
+Environment: ROUNDS (50) of kill; SECONDS (600) of eviction and hostile; READERS (50) and PIECE (32 KiB) of eviction;
+ONLY (kill, readers, eviction, hostile, memory), SEED, MEGABYTES (256), BRIEF (fewer hostile clients), TMPDIR. Exits 0 if
+every scenario passed.
 """
 
+import asyncio
+import hashlib
 import http.client
 import json
 import mmap
 import os
 import pathlib
 import random
+import resource
 import shutil
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 
+import hostile
 import ranges
 import s3fifo
 import servers
@@ -40,11 +47,19 @@ HIT_TOLERANCE = 0.01
 MORE_RESIDENT, MORE_DESCRIPTORS = 16 << 20, 32
 
 
+BRIEF = bool(os.environ.get("BRIEF"))
+#: Hostile clients: silent followers of events, connections, and idle connections, which are more than the connections.
+FOLLOWERS, CONNECTIONS, IDLE = (100, 300, 360) if BRIEF else (500, 1000, 1200)
+HOSTILE_RESIDENT, HOSTILE_SECONDS, HOSTILE_SHARE, HOSTILE_READERS = 400 << 20, 1.0, 0.99, 40 if BRIEF else 100
+#: Memory after a peak: the growth above the memory before it, after a time of rest.
+MORE_AFTER_PEAK, REST_SECONDS = 0.30, 60
+
+
 class Original:
     """A file of seeded random bytes, and nginx in front of it."""
 
     def __init__(self, directory, chance):
-        media = directory / "media"
+        self.directory = media = directory / "media"
         media.mkdir()
         with open(media / "big.bin", "wb") as file:
             for _ in range(LENGTH >> 20):
@@ -288,6 +303,223 @@ def verify_at_last(service, original):
     return not tally.faults and code == 0
 
 
+class Probe:
+    """Requests of one kind in a thread until `stop`: the times of the responses; a failed one counts as infinite."""
+
+    def __init__(self, port, ask, pause):
+        self.port, self.ask, self.pause, self.times, self.faults = port, ask, pause, [], []
+        self.is_over = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        connection = None
+        while not self.is_over.wait(self.pause()):
+            began = time.monotonic()
+            try:
+                connection = connection or http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+                fault = self.ask(connection)
+            except (OSError, http.client.HTTPException) as error:
+                # A connection that has been idle may be closed at any time: the request is repeated once.
+                connection.close()
+                try:
+                    fault = self.ask(connection)
+                except (OSError, http.client.HTTPException):
+                    fault = f"{type(error).__name__} {error}"
+            if fault:
+                connection.close()
+                connection = None
+                self.faults.append(fault)
+            self.times.append(float("inf") if fault else time.monotonic() - began)
+
+    def stop(self):
+        self.is_over.set()
+        self.thread.join()
+
+
+def health(connection):
+    connection.request("GET", "/health/live", headers={"Connection": "close"})
+    response = connection.getresponse()
+    response.read()
+    return None if response.status == 200 else f"/health/live: {response.status}"
+
+
+def reader_of(original, own):
+    """Reads 64 KiB: mostly of the first 16 MiB, sometimes of the whole file."""
+
+    def ask(connection):
+        first = own.randrange((16 << 20 if own.random() < 0.9 else LENGTH) - (64 << 10))
+        fields = {"Range": f"bytes={first}-{first + (64 << 10) - 1}"}
+        connection.request("GET", "/o/media/big.bin", headers=fields)
+        response = connection.getresponse()
+        body = response.read()
+        if response.status != 206:
+            return f"a read: {response.status} {body[:200]}"
+        return None if body == original.bytes[first:first + (64 << 10)] else f"WRONG BYTES from {first}"
+
+    return ask
+
+
+def tokens_file(directory):
+    """The tokens of the hostile clients: those of uploads and jobs are limited to the origin `media`."""
+    names = [(f"follow{number}", "read", None) for number in range(FOLLOWERS // 50)]
+    names += [("uploads", "write", ["media"]), ("jobs", "write", ["media"]), ("lists", "read", None)]
+    tokens = []
+    for name, scope, origins in names:
+        entry = {"id": name, "sha256": hashlib.sha256(name.encode()).hexdigest(), "scope": scope}
+        tokens.append(entry | ({"origins": origins} if origins else {}))
+    path = directory / "tokens.json"
+    path.write_text(json.dumps({"tokens": tokens}))
+    return path
+
+
+def hostile_scenario(directory, original, chance):
+    """100 readers beside uploads, silent followers, playlists, lists, idle connections and truncated responses."""
+    media = original.directory
+    (media / "part.bin").write_bytes(chance.randbytes(16 << 10))
+    lines = "".join(f"#EXTINF:4,\npart.bin?segment={number}\n" for number in range(hostile.PLAYLIST_SEGMENTS))
+    (media / "list.m3u8").write_text(f"#EXTM3U\n#EXT-X-TARGETDURATION:4\n{lines}#EXT-X-ENDLIST\n")
+    upstream = servers.free_port()
+    service = servers.Larder(
+        LARDER, directory, original.server.port,
+        [f"policy.capacity={max(LENGTH // 5, 64 << 20)}", f"limits.maxConnections={CONNECTIONS}", "origins.media.access=public",
+         f"origins.broken.baseURL=http://127.0.0.1:{upstream}", "origins.broken.allowPrivateAddresses=true",
+         f"access.tokensFile={tokens_file(directory)}"],
+    )  # fmt: skip
+    if service.start() is None:
+        print("hostile: the service did not start")
+        return False
+    pauses = random.Random(chance.random())
+    readers = [
+        Probe(service.port, reader_of(original, random.Random(chance.random())), lambda: pauses.uniform(0.5, 1.5))
+        for _ in range(HOSTILE_READERS)
+    ]
+    checks = Probe(service.port, health, lambda: 0.1)
+    clients = subprocess.Popen(
+        [sys.executable, "-B", hostile.__file__, str(service.port), str(SECONDS), str(SEED), str(FOLLOWERS), str(IDLE),
+         str(upstream)],
+        stdout=subprocess.PIPE, text=True, preexec_fn=raise_descriptors,
+    )  # fmt: skip
+    try:
+        counts, _ = clients.communicate(timeout=SECONDS + 60)
+    except subprocess.TimeoutExpired:
+        clients.kill()
+        counts = ""
+    for probe in [*readers, checks]:
+        probe.stop()
+    code = service.stop()
+    times = sorted(time for probe in readers for time in probe.times)
+    share = sum(time < HOSTILE_SECONDS for time in times) / max(1, len(times))
+    slowest = max(checks.times, default=float("inf"))
+    table(
+        ["reads", f"below {HOSTILE_SECONDS:.0f} s", "99 % within", "health checks", "slowest", "peak memory", "exit"],
+        [[len(times), f"{share * 100:.2f} %", f"{times[int(len(times) * 0.99)]:.3f} s" if times else "-", len(checks.times),
+          f"{slowest:.3f} s", mebi(service.peak), code]],
+    )  # fmt: skip
+    print(f"  clients: {counts.strip()}")
+    faults = [fault for probe in [*readers, checks] for fault in probe.faults]
+    wrong = [fault for fault in faults if "WRONG" in fault]
+    show_faults(faults)
+    held = (counts and not wrong and code == 0 and share >= HOSTILE_SHARE and slowest < HOSTILE_SECONDS
+            and service.peak <= HOSTILE_RESIDENT)  # fmt: skip
+    print(f"hostile: {'held' if held else 'FAILED'} (99 % of reads and all health checks below {HOSTILE_SECONDS:.0f} s, "
+          f"memory ≤ {mebi(HOSTILE_RESIDENT)})\n")  # fmt: skip
+    return bool(held)
+
+
+def raise_descriptors():
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+async def slow_readers(port):
+    """2,000 clients that read 8 MiB with a rate of 40 KiB/s, for 20 seconds."""
+
+    async def one(number):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 14)
+        first = number * 50_000 % (LENGTH - (8 << 20))
+        writer.write(
+            f"GET /o/media/big.bin HTTP/1.1\r\nHost: localhost\r\nRange: bytes={first}-{first + (8 << 20) - 1}\r\n\r\n".encode()
+        )
+        for _ in range(100):
+            if not await reader.read(8 << 10):
+                break
+            await asyncio.sleep(0.2)
+        writer.transport.abort()
+
+    await asyncio.gather(*(one(number) for number in range(2000)), return_exceptions=True)
+
+
+async def aborts(port):
+    """5,000 clients that leave after the first bytes of a response, 100 at a time."""
+    places = asyncio.Semaphore(100)
+
+    async def one(number):
+        async with places:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 16)
+            first = number * 47_777 % (LENGTH - (8 << 20))
+            writer.write(f"GET /o/media/big.bin HTTP/1.1\r\nHost: localhost\r\nRange: bytes={first}-\r\n\r\n".encode())
+            await reader.read(1 + number % 65536)
+            writer.transport.abort()
+
+    await asyncio.gather(*(one(number) for number in range(5000)), return_exceptions=True)
+
+
+async def uploads(port):
+    """1,000 jobs of 1 MiB that are refused after their body was read, 20 at a time."""
+    places, body = asyncio.Semaphore(20), json.dumps({"items": [{"origin": "none", "path": "x" * 1000}] * 1000}).encode()
+
+    async def one():
+        async with places:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 16)
+            writer.write(
+                b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
+                b"Content-Length: %d\r\n\r\n" % len(body) + body
+            )
+            while await reader.read(1 << 16):
+                pass
+            writer.close()
+
+    await asyncio.gather(*(one() for _ in range(1000)), return_exceptions=True)
+
+
+def memory_scenario(directory, original, chance):
+    """Resident memory one minute after 2,000 slow readers, 5,000 aborted reads and 1,000 uploads."""
+    raise_descriptors()
+    service = service_of(directory, original, "none")
+    if service.start() is None:
+        print("memory: the service did not start")
+        return False
+    tally, rows, held = Tally(), [], True
+    for _ in range(50):
+        read(service, original, "/o/media/big.bin", random_run(chance, 1 << 20), tally)
+    time.sleep(REST_SECONDS / 2)
+    base = service.taken()[0]
+    for name, peak in [("slow readers", slow_readers), ("aborts", aborts), ("uploads", uploads)]:
+        sample, is_over = [], threading.Event()
+
+        def watch(sample=sample, is_over=is_over):
+            while not is_over.wait(0.2):
+                sample.append(service.taken()[0])
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        asyncio.run(peak(service.port))
+        is_over.set()
+        watcher.join()
+        time.sleep(REST_SECONDS)
+        after = service.taken()[0]
+        is_back = after <= base * (1 + MORE_AFTER_PEAK)
+        held = held and is_back
+        rows.append([name, mebi(base), mebi(max(sample, default=0)), mebi(after), "back" if is_back else "KEPT"])
+    code = service.stop()
+    table(["after", "before", "peak", f"{REST_SECONDS} s later", ""], rows)
+    show_faults(tally.faults)
+    held = held and not tally.faults and code == 0
+    print(f"memory: {'held' if held else 'FAILED'} (at most {MORE_AFTER_PEAK * 100:.0f} % more than before)\n")
+    return held
+
+
 KILL_COLUMNS = ["round", "ready", "verified", "lived", "reads", "read", "faults"]
 
 
@@ -306,17 +538,19 @@ def table(columns, rows):
 
 
 def main():
-    if ONLY not in ("", "kill", "readers", "eviction"):
-        raise SystemExit("soak: ONLY must be kill, readers or eviction")
+    scenarios = {
+        "readers": readers_scenario, "kill": kill_scenario, "eviction": eviction_scenario, "hostile": hostile_scenario,
+        "memory": memory_scenario,
+    }  # fmt: skip
+    if ONLY not in ("", *scenarios):
+        raise SystemExit(f"soak: ONLY must be one of: {', '.join(scenarios)}")
     print(f"soak: seed {SEED}, a file of {mebi(LENGTH)}")
     directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-soak."))
     chance = random.Random(SEED)
     original = Original(directory, chance)
     held = True
     try:
-        for name, scenario in [
-            ("readers", readers_scenario), ("kill", kill_scenario), ("eviction", eviction_scenario),
-        ]:
+        for name, scenario in scenarios.items():
             if ONLY in ("", name):
                 place = directory / name
                 place.mkdir()
