@@ -17,6 +17,17 @@ import Testing
         #expect(!found.isJoinable(trusting: .immutable))
     }
 
+    @Test(
+        "The coding of S3 uploads is no coding of the stored bytes",
+        arguments: [("aws-chunked", nil), ("identity,aws-chunked", nil), ("aws-chunked, gzip", "gzip")])
+    func uploadCoding(_ coding: String, _ passed: String?) {
+        guard case .whole(let found) = ResponseVerdictTests.judge(200, ["Content-Encoding": coding]) else {
+            Issue.record("The response is not used.")
+            return
+        }
+        #expect((found.passedStatus == nil) == (passed == nil) && found.headers["Content-Encoding"] == passed)
+    }
+
     @Test("Other statuses are forwarded but not stored", arguments: [201, 204, 205, 226, 300, 301, 302, 307, 399])
     func passesOtherStatusesOn(status: Int) {
         guard

@@ -217,17 +217,31 @@ package enum ResponseVerdict: Sendable {
         found.isStorable = false
         found.freshUntil = nil
         for coding in head.headers.values("Content-Encoding") where FieldText.isValue(coding) {
-            found.headers.append("Content-Encoding", coding)
+            if let coding = withoutUploadCoding(coding) { found.headers.append("Content-Encoding", coding) }
         }
         guard let known = expecting.known else { return .whole(found) }
         found.number = known.number + 1
         return .changed(found, 0..<(length ?? .max))
     }
 
-    /// The first content coding other than identity, the only accepted one (RFC 9110 §12.5.3); nil: there is none.
+    /// The first content coding of the stored bytes other than identity, the only accepted one (RFC 9110 §12.5.3); nil:
+    /// there is none.
     private static func contentCoding(_ headers: HeaderList) -> String? {
         let codings = headers.values("Content-Encoding").flatMap { FieldText.members(of: $0) }
-        return codings.first { FieldText.lowered($0) != "identity" }.map { String($0) }
+        return codings.first { !["identity", uploadCoding].contains(FieldText.lowered($0)) }.map { String($0) }
+    }
+
+    /// The coding of uploads to S3 ("Signature calculations for the Authorization header: transferring payload in
+    /// multiple chunks", Amazon S3 API reference). It frames the body of the upload and is no coding of the stored bytes.
+    /// Compatible stores repeat it in responses.
+    private static let uploadCoding = "aws-chunked"
+
+    /// A `Content-Encoding` value without the coding of uploads; nil if nothing is left.
+    private static func withoutUploadCoding(_ value: String) -> String? {
+        let members = FieldText.members(of: value)
+        let codings = members.filter { FieldText.lowered($0) != uploadCoding }
+        guard codings.count < members.count else { return value }
+        return codings.isEmpty ? nil : codings.joined(separator: ", ")
     }
 
     /// Refuses transfer codings other than chunked (RFC 9112 §7.4); nil: the response has none of them.
