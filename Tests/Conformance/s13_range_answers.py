@@ -281,6 +281,73 @@ def multipart(t, kind):
     t.expect_recovery(SIZE)
 
 
+PART = 100_000
+LONG = 1_000_000
+
+
+def in_parts(t, part, etag='"v1"', is_plain_refused=False):
+    """An upstream that sends at most `part` bytes of a range."""
+
+    def handler(request, connection):
+        if request.range:
+            first, end = asked(request, LONG)
+            end = min(end, first + part)
+            fields = [("Content-Range", f"bytes {first}-{end - 1}/{LONG}"), ("Cache-Control", "max-age=3600")]
+            fields += [("ETag", etag)] if etag else []
+            return connection.answer(Answer(206, fields, t.bytes(first, end)))
+        if is_plain_refused:
+            return connection.answer(Answer(403))
+        asset(LONG, etag=etag, last_modified=None)(request, connection)
+
+    t.upstream(handler)
+
+
+PARTIAL_READS = [
+    ("a range", "bytes=1000-600999", (1000, 601_000)), ("the end", "bytes=-600000", (LONG - 600_000, LONG)),
+    ("an open range", "bytes=400000-", (400_000, LONG)), ("the whole", None, None),
+]  # fmt: skip
+
+
+@table(
+    "a 206 that is shorter than requested is continued", rfc="9110 §15.3.7", larder_only=True,
+    rows=[(f"{name}, {kind}", kind, value, run) for name, value, run in PARTIAL_READS
+          for kind in ("strong validator", "trustValidators")],
+)  # fmt: skip
+def shorter_part(t, _, kind, value, run):
+    """"A server might want to send only a subset of the data requested for reasons of its own" (§15.3.7)."""
+    is_strong = kind == "strong validator"
+    in_parts(t, PART, etag='"v1"' if is_strong else 'W/"v1"', is_plain_refused=True)
+    t.origin(retries=0, **({} if is_strong else {"trustValidators": "immutable"}))
+    first, end = run or (0, LONG)
+    t.expect(t.get(range=value), 206 if value else 200, body=t.bytes(first, end))
+    t.expect_requests(-(-(end - first) // PART))
+    if any(not request.range for request in t.requests):
+        t.fail("a request without Range")
+
+
+@table(
+    "a shorter 206 without a strong validator: one plain transfer", rfc="9110 §15.3.7, §15.3.7.3", larder_only=True,
+    rows=PARTIAL_READS,
+)  # fmt: skip
+def shorter_part_of_unknown(t, _, value, run):
+    in_parts(t, PART, etag=None)
+    response = t.get(range=value)
+    t.expect(response, 206 if value else 200, body=t.bytes(*(run or (0, LONG))))
+    t.expect_requests(2)
+    in_parts(t, PART, etag=None, is_plain_refused=True)
+    refused = t.get(range=value, path="/refused.mp4")
+    if refused.status < 400 and refused.complete:
+        t.fail(f"{refused}: complete, although parts cannot be combined")
+
+
+@check("parts of a few bytes are not continued without end", rfc="9110 §15.3.7", larder_only=True)
+def small_parts(t):
+    in_parts(t, 1000)
+    t.origin(retries=2)
+    t.expect_honest(t.get(range="bytes=0-99999"), LONG, run=(0, 100_000))
+    t.expect_requests(3)
+
+
 @check("a wrong 206 in the middle of a read", rfc="9110 §15.3.7")
 def wrong_in_the_middle(t):
     """The first window is correct, the second is labelled as another one."""

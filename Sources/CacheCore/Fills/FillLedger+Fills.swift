@@ -18,9 +18,7 @@ extension FillLedger {
         let shortened = fill.isAnticipated ? shorten(before: window.lowerBound) : []
         fill.began(at: now, bringing: window)
         if let firstByte { roundTrip = roundTrip == .zero ? firstByte : (roundTrip * 3 + firstByte) / 4 }
-        if let end = fill.fillRequest.end, let length, window.length < Self.leastPartBytes {
-            fill.cutShortAt = window.upperBound < min(end, length) ? end : nil
-        }
+        fill.cutShortAt = requestedEnd(of: fill.fillRequest, cutShortBy: window, length: length)
         self.acceptsRanges = acceptsRanges ?? self.acceptsRanges
         if isMultiplexed { hasFlowControl = false }
         let notified = shortened + confirmed(length: length, canBeContinued: canBeContinued)
@@ -89,16 +87,17 @@ extension FillLedger {
     }
 
     /// Adds a transfer that was begun for another generation, with a response of this one; no reader has
-    /// joined yet. `isMultiplexed` as for `began`.
+    /// joined yet. `answering` is the request that was sent; `isMultiplexed` as for `began`.
     package mutating func carry(
-        _ fillRequest: FillRequest, window: ByteRange, priority: TransferPriority, isOpenEnded: Bool,
-        isMultiplexed: Bool
+        _ fillRequest: FillRequest, answering sent: FillRequest? = nil, window: ByteRange, priority: TransferPriority,
+        isOpenEnded: Bool, isMultiplexed: Bool
     ) -> (FillID, [Action]) {
         var fill = Fill(
             id: FillID(number: nextNumber()), fillRequest: fillRequest, priority: priority, window: window,
             end: window.upperBound, position: window.lowerBound)
         fill.began(at: now, bringing: window)
         fill.isOpenEnded = isOpenEnded
+        fill.cutShortAt = requestedEnd(of: sent ?? fillRequest, cutShortBy: window, length: length)
         fill.keptUntil = now + Self.carriedFor
         hasFlowControl = !isMultiplexed
         guard acceptsRanges != false else {
@@ -243,6 +242,14 @@ extension FillLedger {
     }
 
     // MARK: Parts
+
+    /// The end of a request if a small response ends before it and before the end of the asset; nil otherwise.
+    private func requestedEnd(of request: FillRequest, cutShortBy window: ByteRange, length: Int64?) -> Int64? {
+        guard let end = request.end, let length, window.length < Self.leastPartBytes,
+            window.upperBound < min(end, length)
+        else { return nil }
+        return end
+    }
 
     /// The fill in flight with this ID; nil if it has ended.
     func fill(_ id: FillID) -> Fill? { (fills + metadataFills).first { $0.id == id } }

@@ -324,7 +324,7 @@ extension FillLedger.FillRequest {
     var end: Int64? {
         switch self {
         case .window(let range), .opening(.closed(let range)), .confirmation(.closed(let range)): range.upperBound
-        case .opening(.from), .confirmation(.from): .max
+        case .opening(.from), .confirmation(.from), .opening(.suffix), .confirmation(.suffix): .max
         case .opening, .confirmation, .whole: nil
         }
     }

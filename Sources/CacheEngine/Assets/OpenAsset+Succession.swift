@@ -109,7 +109,8 @@ extension OpenAsset {
         let isOpenEnded = former.look { $0.ledger.isOpenEnded(answer.fill) }
         let fill = change { state in
             let (fill, actions) = state.ledger.carry(
-                fillRequest, window: body, priority: answer.transfer.priority, isOpenEnded: isOpenEnded,
+                fillRequest, answering: answer.fillRequest, window: body, priority: answer.transfer.priority,
+                isOpenEnded: isOpenEnded,
                 isMultiplexed: answer.isMultiplexed)
             state.fills[fill] = answer.transfer
             state.upstreamStatus = answer.head.status

@@ -166,22 +166,15 @@ package enum ResponseVerdict: Sendable {
         return .window(run, found)
     }
 
-    /// Whether `run` is the range that `window` requests in an asset of that length. It may be shorter only at the end
-    /// of the asset.
+    /// Whether `run` begins the range that `window` requests in an asset of that length. It may be shorter: a server may
+    /// send a part of the requested range (RFC 9110 §15.3.7).
     private static func covers(_ run: ByteRange, _ window: UpstreamRequest.Window, length: Int64?) -> Bool {
         if let length, run.upperBound > length { return false }
         switch window {
         case .whole: return false
-        case .closed(let asked):
-            guard run.lowerBound == asked.lowerBound else { return false }
-            if run.upperBound == asked.upperBound { return true }
-            // Without a length, a run that is shorter than the window may end at the present end of the asset.
-            return run.upperBound < asked.upperBound && (length == nil || run.upperBound == length)
-        case .from(let first):
-            // A server may send less than the rest of the asset (RFC 9110 §15.3.7).
-            return run.lowerBound == first
-        case .suffix(let count):
-            return run.upperBound == length && run.length == min(count, run.upperBound)
+        case .closed(let asked): return run.lowerBound == asked.lowerBound && run.upperBound <= asked.upperBound
+        case .from(let first): return run.lowerBound == first
+        case .suffix(let count): return length.map { run.lowerBound == max(0, $0 - count) } ?? false
         }
     }
 
