@@ -1,5 +1,7 @@
 #pragma once
 #include <curl/curl.h>
+#include <dlfcn.h>
+#include <string.h>
 
 // Non-variadic wrappers of libcurl's variadic functions, one per argument type, because Swift cannot call variadic C
 // functions. The parentheses around a function's name disable libcurl's type-checking macro of the same name.
@@ -63,3 +65,33 @@ static inline CURLMcode larder_multi_set_long(CURLM *multi, CURLMoption option, 
 
 // Not thread-safe in libcurl before 7.84; called once per process.
 static inline CURLcode larder_global_init(void) { return curl_global_init(CURL_GLOBAL_DEFAULT); }
+
+// TLS closure alerts. libcurl reports the end of a connection without the alert like one with it, in some combinations
+// with OpenSSL. Therefore OpenSSL reports the alerts itself, over a function of the library that libcurl has loaded.
+
+// Called with a TLS connection (SSL), the kind of an event and its value; see SSL_CTX_set_info_callback.
+typedef void (*larder_tls_callback)(const void *connection, int kind, int value);
+
+// Whether the TLS library in use reports alerts. libcurl names unused libraries in parentheses.
+static inline int larder_tls_reports_alerts(void) {
+    const char *name = curl_version_info(CURLVERSION_NOW)->ssl_version;
+    return name && strncmp(name, "OpenSSL/", 8) == 0 && dlsym(NULL, "SSL_CTX_set_info_callback") != NULL;
+}
+
+// Sets the callback of all connections of a context (SSL_CTX).
+static inline void larder_tls_set_on_event(void *context, larder_tls_callback callback) {
+    void (*set)(void *, larder_tls_callback);
+    *(void **)&set = dlsym(NULL, "SSL_CTX_set_info_callback");
+    if (set) set(context, callback);
+}
+
+static inline CURLcode larder_easy_set_on_tls(CURL *easy, curl_ssl_ctx_callback callback) {
+    return (curl_easy_setopt)(easy, CURLOPT_SSL_CTX_FUNCTION, callback);
+}
+
+// The TLS connection (SSL) of a running transfer; NULL: it has none.
+static inline void *larder_easy_get_tls(CURL *easy) {
+    struct curl_tlssessioninfo *session = NULL;
+    if ((curl_easy_getinfo)(easy, CURLINFO_TLS_SSL_PTR, &session) || !session) return NULL;
+    return session->internals;
+}

@@ -6,7 +6,7 @@ import ssl
 import struct
 import threading
 
-from harness import asset, certificates, check, isolation, table
+from harness import Answer, asset, certificates, check, isolation, table
 
 SECTION = (20, "Unreachable: names, addresses, TLS")
 SIZE = 3000
@@ -341,6 +341,43 @@ def truncated(t, framing):
     if response.status == 200 and response.complete:
         t.fail(f"{response}: a CLEAN END on a body that may have been cut")
     t.expect_honest(response, SIZE)
+    t.expect_recovery(SIZE)
+
+
+@table(
+    "a body over TLS that ends with the connection", rfc="9112 §9.8, 8446 §6.1", larder_only=True,
+    rows=[
+        (f"HTTP/{version}, {'with' if is_closed else 'without'} a closure alert", version, is_closed)
+        for version in ("1.0", "1.1") for is_closed in (True, False)
+    ],
+)  # fmt: skip
+def ended_by_connection(t, _, version, is_closed):
+    """Only the alert proves that the body is complete. Without it the bytes are passed on, and nothing is complete."""
+    need_openssl(t)
+
+    def handler(request, connection):
+        body = t.bytes(0, SIZE) if request.method == "GET" else b""
+        fields = [("ETag", '"v1"'), ("Cache-Control", "max-age=3600"), ("Connection", "close")]
+        connection.send(Answer(200, fields, http=version, length=False).head() + body)
+        if is_closed:
+            connection.socket.unwrap()
+        connection.close()
+
+    over_tls(t, certificates.server())
+    t.own.serve(handler)
+    first, second = t.get(), t.get()
+    if is_closed:
+        t.expect(first, 200, body=t.bytes(0, SIZE))
+        t.expect(second, 200, body=t.bytes(0, SIZE))
+        t.expect_cache_status(second, hit=True)
+        t.expect_requests(1)
+    else:
+        for response in (first, second):
+            t.expect_honest(response, SIZE)
+            if response.complete and response.status < 400:
+                t.fail(f"{response}: a clean end on a body that may have been cut")
+        if first.body != t.bytes(0, SIZE):
+            t.fail(f"{first}: {len(first.body)} of {SIZE} bytes were passed on")
     t.expect_recovery(SIZE)
 
 

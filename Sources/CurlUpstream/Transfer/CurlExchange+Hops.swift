@@ -22,13 +22,10 @@ extension CurlExchange {
         return !needsFreshConnection
     }
 
-    /// Whether only the end of the connection delimits the body, over TLS.
-    ///
-    /// libcurl does not distinguish a TLS closure alert from a connection that was cut (RFC 9112 §9.8). The
-    /// completeness of such a body cannot be verified.
+    /// Whether only the end of the connection delimits the body, over TLS. Such a body is complete only if a closure
+    /// alert precedes the end (RFC 9112 §9.8); libcurl accepts an end without one.
     var hasUntoldEnd: Bool {
-        guard url.scheme == .https, transfer.request.method != .head, !isHTTP2,
-            (200..<300).contains(collector.status)
+        guard url.scheme == .https, transfer.request.method != .head, !isHTTP2, ![204, 304].contains(collector.status)
         else { return false }
         let codings = collector.headers["Transfer-Encoding"].map { FieldText.lowered($0[...]) } ?? ""
         return collector.headers["Content-Length"] == nil && !codings.contains("chunked")

@@ -77,6 +77,9 @@ final class CurlExchange {
     /// The use of the current response's body.
     var body = Body.awaited
     private var outcome: Outcome?
+    /// The watched connection of a body that only its end delimits, over TLS; nil: there is none, or it is unknown whether
+    /// a closure alert was received.
+    private var closure: UInt?
     /// Received body bytes that were not stored, of all hops.
     private var dropped: Int64 = 0
     /// The same of the current hop.
@@ -99,6 +102,11 @@ final class CurlExchange {
         timers = TransferTimers(transfer.request.timeouts, begun: begun)
         collector = HeadCollector(maxBytes: settings.maxHeaderBytes, maxLines: settings.maxHeaderLines)
         easy = try Self.makeHandle()
+    }
+
+    deinit {
+        // A cancelled transfer does not finish.
+        if let closure { _ = TLSClosure.end(closure) }
     }
 
     /// Creates a new handle for the next hop. The caller retires the old one.
@@ -246,6 +254,8 @@ final class CurlExchange {
     func finished(_ code: CURLcode) -> TransferEnd? {
         // The reused connection was refused by `mayUse`: the same hop is repeated on a new connection.
         if needsFreshConnection, !hasOpenedSocket, outcome == nil, code == CURLE_ABORTED_BY_CALLBACK { return nil }
+        let isClosed = closure.map { TLSClosure.end($0) } ?? false
+        closure = nil
         clock.note(easy)
         countConnection()
         _ = flush()
@@ -262,6 +272,7 @@ final class CurlExchange {
             stored = writer.stored
             // Every wanted byte is stored, so a failure of the rest is irrelevant.
             if writer.isSatisfied, outcome == nil || isTransportFailure { outcome = .success }
+            if code == CURLE_OK, outcome == nil, hasUntoldEnd, !isClosed { outcome = .failure(untoldEnd) }
         }
         return TransferEnd(
             error: error(code), storedBytes: stored, droppedBytes: dropped, timings: clock.timings(at: now()))
@@ -287,6 +298,13 @@ extension CurlExchange {
             .upstreamForbidden,
             "\(url.host) is at a \(forbidden ?? "refused") address, which is not allowed (see allowPrivateAddresses)."
         )
+    }
+
+    /// The error of a body that may be truncated. A repeated request would have the same end.
+    private var untoldEnd: CacheError {
+        CacheError(
+            .upstreamUnusable(),
+            "\(place) ended a body over TLS without Content-Length, chunks or a closure alert; it may be incomplete.")
     }
 
     /// The error of the transfer: the known outcome, or libcurl's code mapped to an error. Nil: success.
@@ -315,15 +333,12 @@ extension CurlExchange {
     private func judgeHead(_ now: Instant) -> Bool {
         if let location = redirectTarget {
             body = .redirected(to: location)
-        } else if hasUntoldEnd {
-            outcome = .failure(
-                CacheError(.upstreamProtocol, "\(place) sent a body over TLS without Content-Length or chunks."))
-            body = .unwanted
         } else {
             switch transfer.delegate.began(head()) {
             case .store(let sink, let limit, let allowance):
                 transfer.begin(allowance: allowance)
                 body = .stored(BodyWriter(into: sink, limit: limit, pool: buffers))
+                if hasUntoldEnd { closure = TLSClosure.watch(easy) }
                 if isWholeBody { timers.liftTotal() }
                 fitReceiveBuffer()
                 return true

@@ -95,6 +95,8 @@ struct CurlOptions {
     private mutating func setTLS(_ tls: TLSSettings) {
         set(CURLOPT_SSL_VERIFYPEER, tls.verify ? 1 : 0)
         set(CURLOPT_SSL_VERIFYHOST, tls.verify ? 2 : 0)
+        // Best effort: without it, bodies that the end of the connection delimits are not known to be complete.
+        if TLSClosure.isReported { larder_easy_set_on_tls(easy, TLSClosure.observe) }
         guard let file = tls.caFile else { return }
         set(CURLOPT_CAINFO, file)
         keep(larder_easy_set_pointer(easy, CURLOPT_CAPATH, nil))
