@@ -72,7 +72,8 @@ extension UpstreamAccount {
     /// Obtains new credentials, or reads their file again. After a failure the earlier credentials stay in use until
     /// they expire.
     ///
-    /// Throws `.upstreamRefused` if a server refused, `.upstreamForbidden` for an endpoint that is not permitted,
+    /// Throws `.upstreamUnreachable` or `.upstreamTimedOut` if a service does not answer, or answers that it is busy or
+    /// failing, `.upstreamRefused` if a server refused, `.upstreamForbidden` for an endpoint that is not permitted,
     /// `.upstreamProtocol` for an unusable response, file or environment, and the errors of the dependencies.
     package func refresh() async throws(CacheError) {
         let skew = ledger.withLock(\.skew)
@@ -80,11 +81,12 @@ extension UpstreamAccount {
         do throws(CacheError) {
             try accept(try await obtain(exchange), skew: skew)
         } catch {
-            guard isTimeDependent, let learned = exchange.learnedSkew else { throw failed(error) }
+            guard isTimeDependent, let learned = exchange.learnedSkew else { throw failed(error, exchange) }
+            let second = AccountExchange(dependencies, skew: learned)
             do throws(CacheError) {
-                try accept(try await obtain(AccountExchange(dependencies, skew: learned)), skew: learned)
+                try accept(try await obtain(second), skew: learned)
             } catch {
-                throw failed(error)
+                throw failed(error, second)
             }
         }
     }
@@ -126,10 +128,11 @@ extension UpstreamAccount {
     }
 
     /// Records the error of a refresh and returns it. A cancelled refresh says nothing about the credentials.
-    private func failed(_ error: CacheError) -> CacheError {
+    private func failed(_ error: CacheError, _ exchange: AccountExchange) -> CacheError {
         if case .cancelled = error.code { return error }
         let now = dependencies.wallClock.now()
         ledger.withLock { $0.fail(error.message, at: now) }
-        return error
+        if case .upstreamTimedOut = error.code { return error }
+        return exchange.isServiceFailing ? CacheError(.upstreamUnreachable(), error.message, cause: error) : error
     }
 }

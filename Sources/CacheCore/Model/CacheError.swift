@@ -22,10 +22,13 @@ package struct CacheError: Error, Sendable {
         package var retryAfter: Duration?
         /// The values of `WWW-Authenticate`, if the reader's own credentials were sent.
         package var challenges: [String]
+        /// The reason in the body; nil: none is known.
+        package var reason: ErrorDocument.Reason?
 
-        package init(retryAfter: Duration? = nil, challenges: [String] = []) {
+        package init(retryAfter: Duration? = nil, challenges: [String] = [], reason: ErrorDocument.Reason? = nil) {
             self.retryAfter = retryAfter
             self.challenges = challenges
+            self.reason = reason
         }
     }
 
@@ -121,6 +124,28 @@ extension CacheError.Code {
     /// The refusal of an upstream that asks for a wait.
     package static func upstreamRefused(status: Int, retryAfter: Duration?) -> Self {
         .upstreamRefused(status: status, CacheError.RefusalFields(retryAfter: retryAfter))
+    }
+
+    /// Whether the status asks for the same request a moment later: the server is busy, or it is failing.
+    package static func isTransient(_ status: Int) -> Bool {
+        status == 408 || isOfBusyServer(status) || isOfFailingServer(status)
+    }
+
+    /// Whether the server limits the rate, or cannot accept the request for a moment.
+    package var isOfBusyServer: Bool {
+        guard case .upstreamRefused(let status, let fields) = self else { return false }
+        return fields.reason == .transient || Self.isOfBusyServer(status)
+    }
+
+    /// Too Early (RFC 8470), Too Many Requests, Service Unavailable, and the statuses with which Cloudflare reports an
+    /// origin that does not answer.
+    private static func isOfBusyServer(_ status: Int) -> Bool {
+        [425, 429, 503].contains(status) || (520...529).contains(status)
+    }
+
+    /// Whether the status reports a failure of the server.
+    package static func isOfFailingServer(_ status: Int) -> Bool {
+        [500, 502, 503, 504].contains(status) || (520...529).contains(status)
     }
 
     /// The name of the code in the API, without its payload.

@@ -258,6 +258,9 @@ package struct RedirectHead: Sendable {
 package struct UpstreamHead: Sendable {
     package var status: Int
     package var headers: HeaderList
+    /// The first bytes of the body of a 400 or 403 to a GET, at most ``ErrorDocument/maxBytes``; empty for others. They
+    /// are part of the body, too.
+    package var excerpt: [UInt8] = []
     /// The URL of the response, after redirects.
     package var finalURL: String
     package var redirects: Int

@@ -36,20 +36,22 @@ struct LinkCall {
                 continue
             }
             if (200..<400).contains(response.status) { return try link(in: response, of: request) }
-            let isRefused = access.accountRefused(status: response.status, headers: response.headers)
+            let document = ErrorDocument(response.body)
+            let isRefused = access.accountRefused(status: response.status, headers: response.headers, document)
             if isRefused, call < Self.maxCalls {
                 try await renew()
             } else if !CacheError.Code.isOfFailingServer(response.status) || call == Self.maxCalls {
-                throw refusal(response)
+                throw refusal(response, document)
             }
         }
         throw CacheError(.internal, "No call for a link was made.")
     }
 
-    private func refusal(_ response: SmallResponse) -> CacheError {
+    private func refusal(_ response: SmallResponse, _ document: ErrorDocument) -> CacheError {
         let wait = RetryAfter.wait(in: response.headers, now: context.wallClock.now())
         return CacheError(
-            .upstreamRefused(status: response.status, retryAfter: wait),
+            .upstreamRefused(
+                status: response.status, .init(retryAfter: wait, reason: document.reason)),
             "The API of the origin \(target.originName) answered \(response.status) instead of a link.")
     }
 

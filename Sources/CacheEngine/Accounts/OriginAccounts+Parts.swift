@@ -38,7 +38,7 @@ extension OriginAccounts.Parts {
             },
             environment: dependencies.environment,
             refreshTokens: SealedRefreshTokens(catalog: store.catalog), upstream: dependencies.upstream,
-            wallClock: dependencies.wallClock, random: dependencies.random,
+            clock: dependencies.clock, wallClock: dependencies.wallClock, random: dependencies.random,
             logger: dependencies.logger)
     }
 }

@@ -45,6 +45,7 @@ final class OriginAccounts: Sendable {
         var environment: [String: String]
         var refreshTokens: any RefreshTokenStore
         var upstream: any Upstream
+        var clock: any Clock<Duration>
         var wallClock: any WallClock
         var random: any RandomSource
         var logger: Logger
@@ -100,7 +101,8 @@ final class OriginAccounts: Sendable {
     /// credentials are fetched again by the next ``open(_:for:context:then:)``.
     func isRepeatable(_ access: UpstreamAccess, of target: AssetTarget, after head: UpstreamHead) -> Bool {
         let isRefusal = [400, 401, 403, 404, 410].contains(head.status)
-        guard isRefusal else { return false }
+        let document = ErrorDocument(head.excerpt)
+        guard isRefusal, document.reason != .transient else { return false }
         if let link = access.link {
             state.withLock { $0.links.drop(link, of: target) }
             return true
@@ -109,7 +111,7 @@ final class OriginAccounts: Sendable {
             // A link that the origin has signed may have ended on the way.
             return SignedLinkExpiry.expiry(of: head.finalURL) != nil
         }
-        return access.accountRefused(status: head.status, headers: head.headers)
+        return access.accountRefused(status: head.status, headers: head.headers, document)
     }
 
     /// Keeps the target of a redirect for as long as the link itself or the redirect's `Cache-Control` states.
@@ -186,23 +188,38 @@ final class OriginAccounts: Sendable {
         if let error { throw error }
     }
 
+    /// Refreshes the credentials. A service that does not answer, or is busy or failing, is asked again before those who
+    /// wait are told.
     private func refresh(_ account: UpstreamAccount, of origin: String) async {
         var failure: CacheError?
-        do {
-            try await account.refresh()
-        } catch {
-            failure = Self.failure(error, of: origin)
-            parts.logger.warning(
-                "the credentials of an origin could not be refreshed",
-                metadata: ["origin": "\(origin)", "error": "\(error.message)"])
+        for pause in Self.refreshPauses + [nil] {
+            do throws(CacheError) {
+                try await account.refresh()
+                failure = nil
+            } catch {
+                failure = Self.failure(error, of: origin)
+            }
+            // A cancelled wait ends the repetitions.
+            guard let pause, failure?.code.isWorthRetrying ?? false,
+                account.state(at: parts.wallClock.now()) == .missing,
+                (try? await parts.clock.sleep(for: pause)) != nil
+            else { break }
         }
         let now = parts.wallClock.now()
+        if let failure {
+            parts.logger.warning(
+                "the credentials of an origin could not be refreshed",
+                metadata: ["origin": "\(origin)", "error": "\(failure.message)"])
+        }
         let waiting = state.withLock { state -> [Refreshed] in
             if state.slots[origin]?.account === account { state.slots[origin]?.failure = failure.map { ($0, now) } }
             return state.refreshing.removeValue(forKey: ObjectIdentifier(account)) ?? []
         }
         for done in waiting { done(failure) }
     }
+
+    /// The pauses before the repetitions of a refresh.
+    private static let refreshPauses: [Duration?] = [.milliseconds(250), .seconds(1)]
 
     /// The error of reads whose credentials could not be obtained. The status of a token endpoint says nothing about the
     /// content.
@@ -218,11 +235,15 @@ final class OriginAccounts: Sendable {
 
     /// The error of a response that refused the credentials of an account finally; nil if it did not.
     func refusal(_ access: UpstreamAccess, of target: AssetTarget, after head: UpstreamHead) -> CacheError? {
-        guard let kind = target.settings.auth.kind, access.isAuthorized, head.redirects == 0 else { return nil }
+        let reason = ErrorDocument(head.excerpt).reason
+        guard let kind = target.settings.auth.kind, access.isAuthorized, head.redirects == 0, reason != .transient
+        else {
+            return nil
+        }
         switch head.status {
         case 401, 403:
             return CacheError(
-                .upstreamRefused(status: head.status),
+                .upstreamRefused(status: head.status, .init(reason: reason)),
                 "The upstream refused the \(kind.rawValue) credentials of the origin \(target.originName) with status "
                     + "\(head.status); check them and their permission to read this file.")
         case 400 where kind == .s3:

@@ -45,8 +45,11 @@ final class UpstreamAccess: RequestAuthorizer {
 
     /// Whether a request can succeed after a response that refused it, because the account has or gets other
     /// credentials.
-    func accountRefused(status: Int, headers: HeaderList) -> Bool {
-        guard let account, let revision = usedRevision.withLock({ $0 }) else { return false }
+    func accountRefused(status: Int, headers: HeaderList, _ document: ErrorDocument) -> Bool {
+        guard let account, let revision = usedRevision.withLock({ $0 }),
+            // The service has accepted the keys, or it is busy.
+            document.reason == nil || document.reason == .expiredToken
+        else { return false }
         return account.refused(status: status, headers: headers, revision: revision, at: wallClock.now())
     }
 }

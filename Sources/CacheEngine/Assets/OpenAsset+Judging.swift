@@ -113,7 +113,7 @@ extension OpenAsset {
     /// Throws a refusal, unless its body is passed on. Stores it first if it may be repeated without a request.
     private func refuse(_ error: CacheError, _ answer: Answer) throws(CacheError) -> FillDecision {
         if let ruling = try passOn(error, answer) { return ruling }
-        if !answer.isToBeRepeated(after: error) {
+        if !answer.isToBeRepeated(after: error), ErrorDocument(answer.head.excerpt).reason != .transient {
             keepRefusal(answer.head, of: answer.fillRequest, answer.expectation)
         }
         throw error

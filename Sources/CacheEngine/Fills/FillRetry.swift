@@ -24,6 +24,16 @@ struct FillRetry: Hashable, Sendable {
     /// Whether the request omits `Range`, because the upstream refused the previous one.
     var isPlain: Bool { rangeRefusal != nil }
 
+    /// The try of an item that waits instead of failing: at growing intervals of up to 10 s, and without being counted.
+    /// Nil: the sum of the waits would reach `limit`.
+    func deferred(after previous: FillRetry, within limit: Duration) -> FillRetry? {
+        var next = self
+        let longer = min((previous.delay ?? .zero) * 2, .seconds(10))
+        let wait = max(delay ?? .zero, longer, .seconds(1))
+        (next.delay, next.waited, next.isFree) = (wait, previous.waited + wait, true)
+        return next.waited < limit ? next : nil
+    }
+
     /// The try after a 401, once the credentials have been read again.
     static let withNewCredentials = FillRetry(delay: .zero, isAgain: true, isFree: true, hasNewCredentials: true)
 }
@@ -95,13 +105,11 @@ struct FillFailure: Sendable {
 extension CacheError.Code {
     /// The parameters of the try after this error; nil: no further try.
     ///
-    /// The wait that a 429 or 503 asks for is observed (RFC 9110 §10.2.3). The sum of such waits, `previous` included,
+    /// The wait that a busy server asks for is observed (RFC 9110 §10.2.3). The sum of such waits, `previous` included,
     /// must be below `limit`, the longest wait of a reader.
     func retry(after previous: FillRetry, within limit: Duration) -> FillRetry? {
         guard isWorthRetrying else { return nil }
-        guard case .upstreamRefused(let status, let fields) = self, let wait = fields.retryAfter,
-            [429, 503].contains(status)
-        else {
+        guard case .upstreamRefused(_, let fields) = self, let wait = fields.retryAfter, isOfBusyServer else {
             return FillRetry()
         }
         let waited = previous.waited + wait
@@ -113,7 +121,7 @@ extension CacheError.Code {
         switch self {
         // `.overloaded`: no memory is left for spilled bytes; readers that advance free some.
         case .upstreamUnreachable, .upstreamProtocol, .upstreamTimedOut, .storageFull, .overloaded: true
-        case .upstreamRefused(let status, _): [408, 429].contains(status) || Self.isOfFailingServer(status)
+        case .upstreamRefused(let status, let fields): fields.reason == .transient || Self.isTransient(status)
         default: false
         }
     }

@@ -97,15 +97,25 @@ extension FillTransfer {
     }
 
     /// The next try; nil: no further try. A request is repeated at the same address only within the origin's retry
-    /// budget, unless bytes arrived.
+    /// budget, unless bytes arrived. An item, for which no reader waits, is delayed in place of failing if the budget is
+    /// exhausted or the server stays busy.
     private func next(after failure: FillFailure, failureCount: Int) -> FillRetry? {
         let target = asset.target
-        guard let next = failure.retry(within: target.settings.readTimeout) else { return nil }
+        let (limit, isItem) = (target.settings.readTimeout, priority == .prefetch)
+        guard let next = failure.retry(within: isItem ? max(limit, Self.longestItemWait) : limit) else { return nil }
         let skipsBudget = next.isPlain || failure.hasProgressed || failure.code == .storageFull || failure.movesOn(next)
+        if skipsBudget { return next }
+        let isLast = !next.isFree && failureCount >= target.settings.retries
+        guard isLast || !context.health.takeRetry(target) else { return next }
+        if isItem, target.settings.retries > 0, !isLast || failure.code.isOfBusyServer {
+            return next.deferred(after: retry, within: limit)
+        }
         // Beyond the configured retries the asset ends the fill by itself, and no budget is consumed.
-        guard !skipsBudget, next.isFree || failureCount < target.settings.retries else { return next }
-        return context.health.takeRetry(target) ? next : nil
+        return isLast ? next : nil
     }
+
+    /// The longest sum of the waits that a busy server asks for before an item fails.
+    private static let longestItemWait = Duration.seconds(600)
 
     /// Reports the end to the asset; after a 401, as soon as the origin's credentials have been read again.
     private func tell(_ error: CacheError?, _ next: FillRetry?) {

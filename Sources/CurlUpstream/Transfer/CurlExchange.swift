@@ -8,6 +8,8 @@ final class CurlExchange {
     enum Body {
         /// The response head is incomplete.
         case awaited
+        /// The beginning of the body is collected for the delegate, which has not got the head yet.
+        case excerpted([UInt8])
         /// The bytes are written to the delegate's sink.
         case stored(BodyWriter)
         /// The bytes are discarded; the outcome is known.
@@ -188,6 +190,13 @@ final class CurlExchange {
     func receivedBody(_ bytes: UnsafeRawBufferPointer, at now: Instant) -> Bool {
         touch()
         timers.arrived(at: now)
+        if case .excerpted(var excerpt) = body {
+            let room = ErrorDocument.maxBytes - excerpt.count
+            excerpt += bytes.prefix(room)
+            body = .excerpted(excerpt)
+            guard excerpt.count == ErrorDocument.maxBytes else { return true }
+            return deliverExcerpt(now) && receivedBody(UnsafeRawBufferPointer(rebasing: bytes.dropFirst(room)), at: now)
+        }
         guard case .stored(var writer) = body else {
             dropped += Int64(bytes.count)
             drained += Int64(bytes.count)
@@ -245,6 +254,8 @@ final class CurlExchange {
 
     /// Sets the timeout as the outcome, unless an outcome is known. An unwanted body that is late is no error.
     func timedOut(_ timeout: CacheError.Timeout) {
+        // The status counts, although its body is late.
+        if case .excerpted = body { _ = deliverExcerpt(now()) }
         guard outcome == nil, timeout == .total || !isDraining else { return }
         outcome = .failure(.upstreamTimedOut(timeout, host: place, after: transfer.request.timeouts))
     }
@@ -258,6 +269,7 @@ final class CurlExchange {
         closure = nil
         clock.note(easy)
         countConnection()
+        if case .excerpted = body, outcome == nil { _ = deliverExcerpt(now()) }
         _ = flush()
         if case .redirected(let location) = body, outcome == nil {
             do {
@@ -284,7 +296,7 @@ extension CurlExchange {
     private var isDraining: Bool {
         switch body {
         case .unwanted, .redirected: true
-        case .awaited, .stored: false
+        case .awaited, .excerpted, .stored: false
         }
     }
 
@@ -334,22 +346,47 @@ extension CurlExchange {
         if let location = redirectTarget {
             body = .redirected(to: location)
         } else {
-            switch transfer.delegate.began(head()) {
-            case .store(let sink, let limit, let allowance):
-                transfer.begin(allowance: allowance)
-                body = .stored(BodyWriter(into: sink, limit: limit, pool: buffers))
-                if hasUntoldEnd { closure = TLSClosure.watch(easy) }
-                if isWholeBody { timers.liftTotal() }
-                fitReceiveBuffer()
+            if hasUntoldEnd { closure = TLSClosure.watch(easy) }
+            if hasExcerpt {
+                body = .excerpted([])
                 return true
-            case .enough: outcome = .success
-            case .refuse(let error): outcome = .failure(error)
             }
-            body = .unwanted
+            if begin(head()) { return true }
         }
         timers.drains(at: now)
         let hasBody = transfer.request.method != .head && collector.status != 304 && collector.status != 204
         let length = collector.headers["Content-Length"].flatMap { Int64($0) }
         return !hasBody || (length ?? Self.drainBytes) <= Self.drainBytes
+    }
+
+    /// Passes the head to the delegate. Whether the body is stored; otherwise the outcome is known.
+    private func begin(_ head: UpstreamHead) -> Bool {
+        switch transfer.delegate.began(head) {
+        case .store(let sink, let limit, let allowance):
+            transfer.begin(allowance: allowance)
+            body = .stored(BodyWriter(into: sink, limit: limit, pool: buffers))
+            if isWholeBody { timers.liftTotal() }
+            fitReceiveBuffer()
+            return true
+        case .enough: outcome = .success
+        case .refuse(let error): outcome = .failure(error)
+        }
+        body = .unwanted
+        return false
+    }
+
+    /// Whether the delegate gets the head with the beginning of the body.
+    private var hasExcerpt: Bool {
+        transfer.request.method == .get && [400, 403].contains(collector.status)
+            && collector.headers["Content-Length"] != "0"
+    }
+
+    /// Passes the head and the collected beginning of the body to the delegate. False: libcurl must abort the transfer.
+    private func deliverExcerpt(_ now: Instant) -> Bool {
+        guard case .excerpted(let excerpt) = body else { return true }
+        var head = head()
+        head.excerpt = excerpt
+        if !begin(head) { timers.drains(at: now) }
+        return excerpt.withUnsafeBytes { receivedBody($0, at: now) }
     }
 }

@@ -13,6 +13,8 @@ final class AccountExchange: Sendable {
     let skew: Duration
     /// The skew according to the last response that refused a request.
     private let refusedSkew = Mutex<Duration?>(nil)
+    /// Whether the last service did not answer, or answered that it is busy or failing.
+    private let isFailing = Mutex(false)
 
     init(_ dependencies: AccountDependencies, skew: Duration) {
         self.dependencies = dependencies
@@ -27,9 +29,26 @@ final class AccountExchange: Sendable {
     /// The skew that a refusal stated, if it differs enough from the known one to be the reason of the refusal.
     var learnedSkew: Duration? { refusedSkew.withLock(\.self) }
 
+    /// Whether the refresh failed for a reason that can pass: the same requests may succeed a moment later.
+    var isServiceFailing: Bool { isFailing.withLock(\.self) }
+
     /// Sends a request. The body of a response is limited; other checks are the caller's.
     func send(_ request: AccountRequest) async throws(CacheError) -> AccountResponse {
-        let response = try await dependencies.transport.send(request)
+        let response: AccountResponse
+        do {
+            response = try await dependencies.transport.send(request)
+        } catch {
+            let isFailure =
+                switch error.code {
+                case .upstreamUnreachable, .upstreamTimedOut, .upstreamProtocol, .overloaded: true
+                default: false
+                }
+            isFailing.withLock { $0 = isFailure }
+            throw error
+        }
+        let isTransient =
+            CacheError.Code.isTransient(response.status) || ErrorDocument(response.body).reason == .transient
+        isFailing.withLock { $0 = response.status != 200 && isTransient }
         guard response.body.count <= AccountDependencies.bodyLimit else {
             throw CacheError(
                 .upstreamProtocol, "A response with credentials exceeds \(AccountDependencies.bodyLimit) bytes.")

@@ -64,7 +64,8 @@ package enum ResponseVerdict: Sendable {
                         status: head.status,
                         .init(
                             retryAfter: RetryAfter.wait(in: head.headers, now: expecting.now),
-                            challenges: Challenges.of(head, toReaderOf: expecting.readerURL))),
+                            challenges: Challenges.of(head, toReaderOf: expecting.readerURL),
+                            reason: ErrorDocument(head.excerpt).reason)),
                     "The upstream answered with status \(head.status)."))
         case ..<200: garbled("a final response with status \(head.status)")
         default: passedOn(head, expecting)
@@ -291,7 +292,8 @@ extension CacheError.Code {
     package var refusesRange: Bool {
         switch self {
         case .upstreamUnusable(let asRange): asRange
-        case .upstreamRefused(let status, _): [400, 403, 406, 416, 501].contains(status)
+        case .upstreamRefused(let status, let fields):
+            fields.reason == nil && [400, 403, 406, 416, 501].contains(status)
         default: false
         }
     }

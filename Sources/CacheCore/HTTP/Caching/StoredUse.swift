@@ -110,7 +110,4 @@ extension CacheError.Code {
         default: false
         }
     }
-
-    /// Whether the status reports a failure of the server.
-    package static func isOfFailingServer(_ status: Int) -> Bool { [500, 502, 503, 504].contains(status) }
 }
