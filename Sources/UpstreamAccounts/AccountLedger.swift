@@ -21,10 +21,14 @@ struct AccountLedger: Sendable {
         var revision: Int
         /// Whether the upstream refused them, and no refresh followed.
         var isRefused = false
+        /// Whether the upstream stated that they have expired.
+        var hasEnded = false
     }
 
     /// The time before the expiry at which a refresh begins; a quarter of the lifetime if that is shorter.
     static let refreshMargin = Duration.seconds(300)
+    /// The time after their end for which extensible credentials stay in use while their source fails.
+    static let extensionTime = Duration.seconds(12 * 3600)
     /// The age at which credentials from a file are read again.
     static let rereadInterval = Duration.seconds(60)
     /// The shortest time between two refusals of a status that lead to a refresh. Services with signatures report an
@@ -46,6 +50,8 @@ struct AccountLedger: Sendable {
     let isRenewable: Bool
     /// Whether requests are signed with the time.
     let isSigned: Bool
+    /// Whether credentials stay in use after their end while their source fails.
+    let isExtensible: Bool
 
     private(set) var held: Held?
     /// The time at the servers minus the local time.
@@ -54,13 +60,16 @@ struct AccountLedger: Sendable {
     private(set) var failures = 0
     /// The message of the last refresh, if it failed or needs attention.
     private(set) var error: String?
+    /// Whether the last refresh failed because its source does not answer, or has no newer credentials.
+    private var isSourceFailing = false
     private var lastRevision = 0
     /// The times of the latest refusals that led to a refresh, by status.
     private var lastRefusals: [Int: Timestamp] = [:]
     private var failuresInSuccession = 0
     private var retryAt: Timestamp?
 
-    init(isReread: Bool, isRenewable: Bool, isSigned: Bool) {
+    init(isReread: Bool, isRenewable: Bool, isSigned: Bool, isExtensible: Bool = false) {
+        self.isExtensible = isExtensible
         self.isReread = isReread
         self.isRenewable = isRenewable
         self.isSigned = isSigned
@@ -76,7 +85,20 @@ struct AccountLedger: Sendable {
     /// a refusal need not concern other requests.
     func usable(at now: Timestamp) -> Held? { held.flatMap { isExpired($0, at: now) ? nil : $0 } }
 
-    private func isExpired(_ held: Held, at now: Timestamp) -> Bool { held.expiresAt.map { $0 <= now } ?? false }
+    /// Whether expired credentials are in use, because their source fails.
+    func isStale(at now: Timestamp) -> Bool {
+        guard let held, let end = held.expiresAt else { return false }
+        return end <= now && !isExpired(held, at: now)
+    }
+
+    private func isExpired(_ held: Held, at now: Timestamp) -> Bool {
+        guard let end = held.expiresAt, end <= now else { return false }
+        return !isSourceFailing || held.hasEnded || !canExtend(beyond: end, at: now)
+    }
+
+    private func canExtend(beyond end: Timestamp, at now: Timestamp) -> Bool {
+        isExtensible && now < end + Self.extensionTime
+    }
 
     private func isDue(_ held: Held, at now: Timestamp) -> Bool {
         let age = now.since(held.refreshedAt)
@@ -91,10 +113,13 @@ struct AccountLedger: Sendable {
 
 extension AccountLedger {
     /// Records obtained credentials. Throws `.upstreamProtocol` if they have expired already; nothing changes then.
+    /// Extensible ones are used nevertheless, unless the upstream stated their end: their source has no newer ones.
     mutating func accept(
         _ material: AccountMaterial, until end: Timestamp?, skew: Duration, warning: String?, at now: Timestamp
     ) throws(CacheError) {
-        if let end, end <= now {
+        let isOver = end.map { $0 <= now } ?? false
+        let isKnownEnded = held.map { $0.hasEnded && $0.material == material } ?? false
+        if let end, isOver, isKnownEnded || !canExtend(beyond: end, at: now) {
             throw CacheError(
                 .upstreamProtocol,
                 "The credentials expired at \(RFC3339.format(end)); replace them or check the clock of this machine.")
@@ -104,13 +129,17 @@ extension AccountLedger {
         if !isSame || !isReread { refreshes += 1 }
         self.skew = skew
         held = Held(material: material, expiresAt: end, refreshedAt: now, revision: lastRevision)
-        error = warning
+        error = isOver ? "The source of the credentials returned expired ones." : warning
         failuresInSuccession = 0
-        retryAt = nil
+        isSourceFailing = isOver
+        retryAt = isOver ? now + Self.retryDelays.longest : nil
     }
 
     /// Records a failed refresh. Credentials that have not expired stay in use, refused ones too.
-    mutating func fail(_ message: String, at now: Timestamp) {
+    ///
+    /// `isSourceFailing`: the source did not answer, or reported a failure of its own.
+    mutating func fail(_ message: String, isSourceFailing: Bool = false, at now: Timestamp) {
+        self.isSourceFailing = isSourceFailing
         failures += 1
         error = message
         held?.isRefused = false
@@ -126,8 +155,10 @@ extension AccountLedger {
     /// Records that the upstream refused a request. Returns whether a repeated request can succeed, after a refresh if
     /// the state is `.missing`.
     ///
-    /// `revision`: of the credentials in the refused request.
-    mutating func refused(status: Int, headers: HeaderList, revision: Int, at now: Timestamp) -> Bool {
+    /// `revision`: of the credentials in the refused request. `isExpiry`: the response states that they have expired.
+    mutating func refused(
+        status: Int, headers: HeaderList, isExpiry: Bool = false, revision: Int, at now: Timestamp
+    ) -> Bool {
         guard let current = held, status == 401 || status == 403 || (status == 400 && isSigned) else { return false }
         // The request was authorized before the last change.
         guard revision == current.revision else { return true }
@@ -137,9 +168,12 @@ extension AccountLedger {
             held?.revision = lastRevision
             return true
         }
+        if isExpiry { held?.hasEnded = true }
         if current.isRefused { return true }
         let interval = renewalInterval(after: status)
-        guard isRenewable, lastRefusals[status].map({ now.since($0) >= interval || now < $0 }) ?? true else {
+        guard isRenewable,
+            isExpiry && !current.hasEnded || lastRefusals[status].map({ now.since($0) >= interval || now < $0 }) ?? true
+        else {
             return false
         }
         lastRefusals[status] = now

@@ -16,7 +16,7 @@ package struct AuthorizedRequest: Sendable {
     package var url: UpstreamURL
     /// Fields that replace those of the same name in the request. They contain secrets.
     package var headers: HeaderList
-    /// The credentials that were used, for ``UpstreamAccount/refused(status:headers:revision:at:)``.
+    /// The credentials that were used, for ``UpstreamAccount/refused(status:headers:_:revision:at:)``.
     package var revision: Int
 }
 
@@ -30,6 +30,8 @@ package struct AccountStatus: Hashable, Sendable {
     package var kind: OriginAuth.Kind
     /// The end of the credentials in use; nil if none is stated, or without credentials.
     package var expiresAt: Timestamp?
+    /// Whether they have expired and stay in use, because their source fails.
+    package var isStale = false
     /// The time of the last successful refresh; nil if there was none.
     package var refreshedAt: Timestamp?
     /// Successful refreshes. Readings of a file that has not changed do not count.

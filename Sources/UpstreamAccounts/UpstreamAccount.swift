@@ -23,7 +23,10 @@ package final class UpstreamAccount: Sendable {
         self.dependencies = dependencies
         let isFromFile = kind == .sas || (kind == .s3 && settings.credentials == .file)
         let isFixed = kind == .s3 && [.static, .environment].contains(settings.credentials)
-        ledger = Mutex(AccountLedger(isReread: isFromFile, isRenewable: !isFixed, isSigned: kind == .s3))
+        ledger = Mutex(
+            AccountLedger(
+                isReread: isFromFile, isRenewable: !isFixed, isSigned: kind == .s3,
+                isExtensible: kind == .s3 && settings.credentials == .instance))
     }
 
     /// Whether credentials are usable and whether a refresh is due. After a failed refresh, usable credentials count as
@@ -31,9 +34,11 @@ package final class UpstreamAccount: Sendable {
     package func state(at now: Timestamp) -> AccountState { ledger.withLock { $0.state(at: now) } }
 
     package var status: AccountStatus {
-        ledger.withLock { ledger in
+        let now = dependencies.wallClock.now()
+        return ledger.withLock { ledger in
             AccountStatus(
-                kind: kind, expiresAt: ledger.held?.expiresAt, refreshedAt: ledger.held?.refreshedAt,
+                kind: kind, expiresAt: ledger.held?.expiresAt, isStale: ledger.isStale(at: now),
+                refreshedAt: ledger.held?.refreshedAt,
                 refreshes: ledger.refreshes, failures: ledger.failures, error: ledger.error)
         }
     }
@@ -49,13 +54,21 @@ package final class UpstreamAccount: Sendable {
     /// A refusal with 400 or 403 whose `Date` differs from the time of the signature by more than a minute corrects the
     /// time of later signatures. Other refusals lead to new credentials, but at most every 10 seconds after 401, every
     /// second after 400, and every minute after 403, which can also mean that one file is not permitted. A file of
-    /// credentials is read again after each refusal.
+    /// credentials is read again after each refusal. A response with the code `ExpiredToken` ends the credentials.
     ///
     /// - Parameters:
     ///   - headers: The fields of the response.
+    ///   - document: The body of the response.
     ///   - revision: The value in the ``AuthorizedRequest``.
-    package func refused(status: Int, headers: HeaderList, revision: Int, at now: Timestamp) -> Bool {
-        ledger.withLock { $0.refused(status: status, headers: headers, revision: revision, at: now) }
+    package func refused(
+        status: Int, headers: HeaderList, _ document: ErrorDocument = ErrorDocument([]), revision: Int,
+        at now: Timestamp
+    ) -> Bool {
+        ledger.withLock {
+            $0.refused(
+                status: status, headers: headers, isExpiry: document.reason == .expiredToken, revision: revision,
+                at: now)
+        }
     }
 }
 
@@ -131,8 +144,9 @@ extension UpstreamAccount {
     private func failed(_ error: CacheError, _ exchange: AccountExchange) -> CacheError {
         if case .cancelled = error.code { return error }
         let now = dependencies.wallClock.now()
-        ledger.withLock { $0.fail(error.message, at: now) }
+        let isFailing = exchange.isServiceFailing
+        ledger.withLock { $0.fail(error.message, isSourceFailing: isFailing, at: now) }
         if case .upstreamTimedOut = error.code { return error }
-        return exchange.isServiceFailing ? CacheError(.upstreamUnreachable(), error.message, cause: error) : error
+        return isFailing ? CacheError(.upstreamUnreachable(), error.message, cause: error) : error
     }
 }

@@ -84,7 +84,7 @@ extension StatsSnapshot.CredentialFigures {
     /// The `OriginCredentials` schema.
     fileprivate var json: JSON {
         [
-            "kind": .string(kind), "expiresAt": .optional(expiresAt, JSON.instant),
+            "kind": .string(kind), "expiresAt": .optional(expiresAt, JSON.instant), "stale": .bool(isStale),
             "refreshedAt": .optional(refreshedAt, JSON.instant), "refreshes": .integer(refreshes),
             "failures": .integer(failures), "error": .optional(error, JSON.string),
         ]

@@ -133,7 +133,7 @@ final class OriginAccounts: Sendable {
             return StatsSnapshot.CredentialFigures(kind: kind.rawValue)
         }
         return StatsSnapshot.CredentialFigures(
-            kind: kind.rawValue, expiresAt: status.expiresAt, refreshedAt: status.refreshedAt,
+            kind: kind.rawValue, expiresAt: status.expiresAt, isStale: status.isStale, refreshedAt: status.refreshedAt,
             refreshes: Int64(status.refreshes), failures: Int64(status.failures), error: status.error)
     }
 
@@ -191,6 +191,7 @@ final class OriginAccounts: Sendable {
     /// Refreshes the credentials. A service that does not answer, or is busy or failing, is asked again before those who
     /// wait are told.
     private func refresh(_ account: UpstreamAccount, of origin: String) async {
+        let wasStale = account.status.isStale
         var failure: CacheError?
         for pause in Self.refreshPauses + [nil] {
             do throws(CacheError) {
@@ -206,16 +207,30 @@ final class OriginAccounts: Sendable {
             else { break }
         }
         let now = parts.wallClock.now()
-        if let failure {
+        let status = account.status
+        if let failure, !status.isStale {
             parts.logger.warning(
                 "the credentials of an origin could not be refreshed",
                 metadata: ["origin": "\(origin)", "error": "\(failure.message)"])
+        }
+        if status.isStale {
+            if !wasStale { warnOfStaleness(status, of: origin) }
+            failure = nil
         }
         let waiting = state.withLock { state -> [Refreshed] in
             if state.slots[origin]?.account === account { state.slots[origin]?.failure = failure.map { ($0, now) } }
             return state.refreshing.removeValue(forKey: ObjectIdentifier(account)) ?? []
         }
         for done in waiting { done(failure) }
+    }
+
+    private func warnOfStaleness(_ status: AccountStatus, of origin: String) {
+        parts.logger.warning(
+            "the credentials of an origin have expired and stay in use, because their source fails",
+            metadata: [
+                "origin": "\(origin)", "expiresAt": "\(status.expiresAt.map(RFC3339.format) ?? "none")",
+                "error": "\(status.error ?? "none")",
+            ])
     }
 
     /// The pauses before the repetitions of a refresh.

@@ -50,6 +50,6 @@ final class UpstreamAccess: RequestAuthorizer {
             // The service has accepted the keys, or it is busy.
             document.reason == nil || document.reason == .expiredToken
         else { return false }
-        return account.refused(status: status, headers: headers, revision: revision, at: wallClock.now())
+        return account.refused(status: status, headers: headers, document, revision: revision, at: wallClock.now())
     }
 }

@@ -129,6 +129,8 @@ package struct StatsSnapshot: Sendable {
         package var kind: String
         /// Nil: unknown, or the credentials do not end.
         package var expiresAt: Timestamp?
+        /// Whether they have expired and stay in use, because their source fails.
+        package var isStale: Bool
         /// The time of the latest success; nil: there was none.
         package var refreshedAt: Timestamp?
         package var refreshes: Int64
@@ -137,11 +139,12 @@ package struct StatsSnapshot: Sendable {
         package var error: String?
 
         package init(
-            kind: String, expiresAt: Timestamp? = nil, refreshedAt: Timestamp? = nil, refreshes: Int64 = 0,
-            failures: Int64 = 0, error: String? = nil
+            kind: String, expiresAt: Timestamp? = nil, isStale: Bool = false, refreshedAt: Timestamp? = nil,
+            refreshes: Int64 = 0, failures: Int64 = 0, error: String? = nil
         ) {
             self.kind = kind
             self.expiresAt = expiresAt
+            self.isStale = isStale
             self.refreshedAt = refreshedAt
             self.refreshes = refreshes
             self.failures = failures

@@ -2,9 +2,10 @@
 
 import json
 import threading
+import time
 
 from mocks.base import Answer, Mock, content, serve
-from mocks.metadata import ContainerCredentials
+from mocks.metadata import ContainerCredentials, InstanceMetadata
 from mocks.objects import SIZE, Accounts, ObjectStore
 
 from . import scenario
@@ -112,3 +113,34 @@ class Once(ContainerCredentials):
         if kind == "closed":
             return Answer(503, {"Content-Length": "-1"})  # no valid response
         return Answer(kind) if kind else super().answer(request)
+
+
+@scenario()
+def instance_outage(t):
+    """Keys of an instance stay in use after their end while the metadata service is down, until the store refuses them."""
+    accounts = Accounts(t.vault)
+    store, metadata = t.mock(ObjectStore(accounts)), t.mock(InstanceMetadata(accounts))
+    store.expired_status = 403
+    accounts.lifetime = 2
+    service = t.service(
+        t.origin(
+            "media", f"{store.url}/media", auth_type="s3", auth_credentials="instance", auth_metadataURL=metadata.url,
+            timeouts_read="6s",
+        )
+    )  # fmt: skip
+    t.bytes(service.read("/o/media/first.bin"), content("first.bin", SIZE), "a read with valid keys")
+    keys = accounts.issued[0]
+    metadata.failing, end, keys.expiration = 503, keys.expiration, None
+    t.eventually(lambda: time.time() > end, "the keys never end")
+    t.bytes(service.read("/o/media/second.bin"), content("second.bin", SIZE), "a read with expired keys")
+    shown = service.credential("media")
+    t.equal((shown.get("stale"), bool(shown.get("error"))), (True, True), f"stale and error of the credentials ({shown})")
+    events = service.api("GET", "/v1/events").body.decode()
+    t.check("stay in use" in events and "media" in events, f"no event tells of the expired keys: {events[-400:]}")
+    keys.is_revoked = True
+    reply = service.read("/o/media/third.bin")
+    t.refused(reply, "a read after ExpiredToken", (502, 503, 504), words="metadata")
+    t.equal(service.credential("media").get("stale"), False, "stale after ExpiredToken")
+    metadata.failing, accounts.lifetime = None, 3600
+    t.eventually(lambda: service.read("/o/media/third.bin").status == 200, "no read succeeds after the outage")
+    t.equal(service.credential("media").get("stale"), False, "stale with new keys")

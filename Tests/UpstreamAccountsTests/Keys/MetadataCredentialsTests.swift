@@ -49,6 +49,93 @@ import UpstreamAccounts
         #expect(try test.authorize().headers["X-Amz-Security-Token"] == "token")
     }
 
+    /// An account with keys that end in six hours.
+    private func expiring() async throws -> TestAccount {
+        let test = Self.instance()
+        for body in ["SESSION", "role", Self.keys] { test.transport.add(200, body) }
+        try await test.refresh()
+        return test
+    }
+
+    @Test("Keys of an instance stay in use for 12 hours after their end while their source is down")
+    func extensionOfKeys() async throws {
+        let test = try await expiring()
+        test.clock.advance(by: .seconds(6 * 3600))
+        // The source is asked before expired keys are used.
+        #expect(try test.state == .missing)
+        test.transport.add(503, "")
+
+        #expect(try await test.refreshError().code == .upstreamUnreachable())
+
+        #expect(try test.account.status.isStale && test.state == .valid)
+        #expect(try test.authorize().headers["X-Amz-Security-Token"] == "token")
+        test.clock.advance(by: .seconds(60))
+        #expect(try test.state == .refreshSoon)
+        test.clock.advance(by: .seconds(12 * 3600 - 61))
+        #expect(try test.account.status.isStale)
+        test.clock.advance(by: .seconds(1))
+        #expect(try test.state == .missing && !test.account.status.isStale)
+        #expect(throws: CacheError.self) { try test.authorize() }
+    }
+
+    @Test("Expired keys from the metadata service are used, because it has no newer ones")
+    func expiredKeys() async throws {
+        let test = try await expiring()
+        test.clock.advance(by: .seconds(7 * 3600))
+        for body in ["SESSION", "role", Self.keys] { test.transport.add(200, body) }
+
+        try await test.refresh()
+
+        let status = try test.account.status
+        #expect(status.isStale && status.error?.contains("expired") == true)
+        #expect(try test.state == .valid)
+        let later = Self.keys.replacing("08-30T18:36", with: "08-31T18:36")
+        for body in ["role", later] { test.transport.add(200, body) }
+        try await test.refresh()
+        #expect(try !test.account.status.isStale && test.account.status.error == nil)
+    }
+
+    @Test("ExpiredToken of the upstream ends the extension, also for the same keys", arguments: [400, 403])
+    func endOfExtension(status: Int) async throws {
+        let test = try await expiring()
+        test.clock.advance(by: .seconds(7 * 3600))
+        test.transport.add(CacheError(.upstreamUnreachable(), "No route."))
+        _ = try await test.refreshError()
+        let revision = try test.authorize().revision
+        let account = try test.account
+
+        let denied = ErrorDocument(Array("<Error><Code>Other</Code></Error>".utf8))
+        _ = account.refused(status: 403, headers: [:], denied, revision: revision, at: test.clock.now())
+        test.transport.add(CacheError(.upstreamUnreachable(), "No route."))
+        _ = try await test.refreshError()
+        #expect(account.status.isStale)
+
+        let expired = ErrorDocument(Array("<Error><Code>ExpiredToken</Code></Error>".utf8))
+        #expect(account.refused(status: status, headers: [:], expired, revision: revision, at: test.clock.now()))
+        #expect(try test.state == .missing)
+        for body in ["SESSION", "role", Self.keys] { test.transport.add(200, body) }
+        _ = try await test.refreshError()
+        #expect(try test.state == .missing && !account.status.isStale)
+    }
+
+    @Test("A refusal of the source, and keys of other sources, end with their time")
+    func noExtension() async throws {
+        let test = try await expiring()
+        test.clock.advance(by: .seconds(7 * 3600))
+        test.transport.add(404, "")
+        test.transport.add(404, "")
+        _ = try await test.refreshError()
+        #expect(try test.state == .missing && !test.account.status.isStale)
+
+        let other = Self.container(["AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://127.0.0.1/keys"])
+        other.transport.add(200, Self.keys)
+        try await other.refresh()
+        other.clock.advance(by: .seconds(7 * 3600))
+        other.transport.add(503, "")
+        _ = try await other.refreshError()
+        #expect(try other.state == .missing)
+    }
+
     @Test("The session token is used again, and replaced once after 401")
     func sessionToken() async throws {
         let test = Self.instance()
