@@ -9,9 +9,11 @@ extension UpstreamAccount {
     ///   - headers: The fields of the request, with `Range` as it is sent. Fields that a proxy must not change are
     ///     signed: `Range`, `Content-Type`, `Content-MD5`, `X-Amz-*` and `X-Goog-*`.
     ///   - body: The body; for S3 it is not signed.
+    ///   - region: The region of the bucket, if it is not that of the settings.
     /// - Throws: `.upstreamUnreachable` if there are no usable credentials.
     package func authorize(
-        method: String, url: UpstreamURL, headers: HeaderList, body: [UInt8] = [], at now: Timestamp
+        method: String, url: UpstreamURL, headers: HeaderList, body: [UInt8] = [], region: String? = nil,
+        at now: Timestamp
     ) throws(CacheError) -> AuthorizedRequest {
         let (held, skew, error) = held(at: now)
         guard let held else {
@@ -21,7 +23,8 @@ extension UpstreamAccount {
         }
         var request = AuthorizedRequest(url: url, headers: [:], revision: held.revision)
         switch held.material {
-        case .keys(let keys): sign(&request, method, headers, body, with: keys, at: now + skew)
+        case .keys(let keys):
+            sign(&request, method, headers, body, with: keys, for: region ?? settings.region, at: now + skew)
         case .token(let token): request.headers.append("Authorization", "\(settings.scheme.rawValue) \(token)")
         case .signature(let signature):
             request.url = url.replacing(path: url.path, query: signature.added(to: url.query))
@@ -35,9 +38,9 @@ extension UpstreamAccount {
     /// unencoded, and S3 reads `+` in a path as a space.
     private func sign(
         _ request: inout AuthorizedRequest, _ method: String, _ headers: HeaderList, _ body: [UInt8],
-        with keys: AccessKeys, at time: Timestamp
+        with keys: AccessKeys, for region: String, at time: Timestamp
     ) {
-        let signature = SignatureV4(keys: keys, region: settings.region, service: settings.service)
+        let signature = SignatureV4(keys: keys, region: region, service: settings.service)
         let query = SignatureQuery(request.url.query)
         let path = signature.isS3 ? URIEncoding.reencoded(path: request.url.path) : request.url.path
         request.url = request.url.replacing(path: path, query: query.sent)

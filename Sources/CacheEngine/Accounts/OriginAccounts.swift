@@ -116,9 +116,10 @@ final class OriginAccounts: Sendable {
 
     /// Keeps the target of a redirect for as long as the link itself or the redirect's `Cache-Control` states.
     func learn(_ head: UpstreamHead, of target: AssetTarget) {
-        guard target.settings.resolution.url == nil, head.redirects > 0, head.redirects == head.earlier.count else {
-            return
-        }
+        guard target.settings.resolution.url == nil, head.redirects > 0, head.redirects == head.earlier.count,
+            // Such a target needs the credentials of the origin.
+            head.earlier.allSatisfy({ BucketRegion.stated(status: $0.status, headers: $0.headers) == nil })
+        else { return }
         let now = parts.wallClock.now()
         let stated = SignedLinkExpiry.expiry(of: head.finalURL).map { $0 - .seconds(5) }
         guard let end = Freshness.end(of: head.earlier, signedUntil: stated, now: now) else { return }

@@ -35,10 +35,13 @@ final class UpstreamAccess: RequestAuthorizer {
         request.authorizer = account == nil ? nil : self
     }
 
+    var region: String? { account.flatMap { $0.settings.kind == .s3 ? $0.settings.region : nil } }
+
     func authorize(_ request: OutgoingRequest) throws(CacheError) -> AuthorizedFields {
         guard let account else { return AuthorizedFields(url: request.url.text) }
         let authorized = try account.authorize(
-            method: request.method, url: request.url, headers: request.headers, at: wallClock.now())
+            method: request.method, url: request.url, headers: request.headers, region: request.region,
+            at: wallClock.now())
         usedRevision.withLock { $0 = authorized.revision }
         return AuthorizedFields(url: authorized.url.text, headers: authorized.headers)
     }

@@ -40,7 +40,7 @@ package struct Prober: Sendable {
         _ asset: OpenAsset, _ asked: HeadProbe, within timeout: Duration
     ) async throws(CacheError) -> ProbeReport {
         var question = asked
-        if let head = await head(&question, within: timeout / 2),
+        if let head = await head(&question, within: timeout / 2), head.status < 300,
             case .whole(let generation) = judge(head, of: asset, window: .whole), isBelievable(generation, of: asset)
         {
             return try report(asset, generation, method: .head, head: head)
@@ -61,6 +61,12 @@ package struct Prober: Sendable {
             }
         } else if case .window = judgement {
             context.health.supportsRanges(asset.target)
+        }
+        guard !(300..<400).contains(head.status) else {
+            let error = CacheError(
+                .upstreamRefused(status: head.status),
+                "The upstream answered with status \(head.status), a redirect that cannot be followed.")
+            throw CacheError(error.code, error.message, cause: ProbeFailure(error: error, timings: head.timings))
         }
         switch judgement {
         case .window(_, let generation), .whole(let generation), .unchanged(let generation),

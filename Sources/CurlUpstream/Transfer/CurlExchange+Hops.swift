@@ -46,6 +46,7 @@ extension CurlExchange {
                 "\(place) redirects to \(target.bracketedHost):\(target.port), "
                     + "which redirectHosts of the origin does not permit.")
         }
+        bucketRegion = region(of: target)
         url = target
         earlier.append(RedirectHead(status: collector.status, headers: collector.headers))
         let now = now()
@@ -60,6 +61,26 @@ extension CurlExchange {
         socketError = 0
         needsFreshConnection = false
         hasOpenedSocket = false
+    }
+
+    /// The region for which a request to the target of the current redirect is signed; nil: no credentials are sent
+    /// there, or those of the own host.
+    private func region(of target: UpstreamURL) -> String? {
+        guard let own = transfer.request.authorizer?.region,
+            let stated = BucketRegion.stated(status: collector.status, headers: collector.headers),
+            BucketRegion.isSameService(firstURL, target, in: [own, stated])
+        else { return nil }
+        return stated
+    }
+
+    /// The target of a redirect that states the region of the bucket and no `Location`; nil: it is none, or the request
+    /// was signed for this region already.
+    private var regionalTarget: String? {
+        guard let own = transfer.request.authorizer?.region, isOwnHost || bucketRegion != nil,
+            let stated = BucketRegion.stated(status: collector.status, headers: collector.headers)
+        else { return nil }
+        let signed = bucketRegion ?? own
+        return stated == signed ? nil : BucketRegion.moved(url, from: signed, to: stated)
     }
 
     /// Whether a redirect may lead to the host of `target`: that of the first URL, another one of the origin, or one
@@ -88,12 +109,13 @@ extension CurlExchange {
         transfer.request.method == .get && (collector.status != 206 || transfer.request.window == .whole)
     }
 
-    /// The redirect target of the current response; nil if it is no redirect or has no Location.
+    /// The redirect target of the current response; nil if it is no redirect, or has neither Location nor the region of
+    /// a bucket.
     var redirectTarget: String? {
         guard transfer.request.followsRedirects, [301, 302, 303, 307, 308].contains(collector.status) else {
             return nil
         }
-        return collector.headers["Location"].flatMap { $0.isEmpty ? nil : $0 }
+        return collector.headers["Location"].flatMap { $0.isEmpty ? nil : $0 } ?? regionalTarget
     }
 
     /// Counts the current hop's connection as opened or reused.

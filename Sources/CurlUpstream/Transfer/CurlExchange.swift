@@ -69,6 +69,9 @@ final class CurlExchange {
     private(set) var sentURL = ""
     /// The URL of the first hop; the origin's credentials are sent to its host only.
     let firstURL: UpstreamURL
+    /// The region of the bucket, if a redirect has led to its host; nil: the origin's credentials are for the own host
+    /// only.
+    var bucketRegion: String?
     /// The heads of the redirects so far.
     var earlier: [RedirectHead] = []
     /// Reads the clock of the pool.
@@ -131,9 +134,9 @@ final class CurlExchange {
         let request = transfer.request
         var fields = try RequestFields.fields(of: request, isOwnHost: isOwnHost)
         sentURL = url.text
-        if isOwnHost, let authorizer = request.authorizer {
+        if isOwnHost || bucketRegion != nil, let authorizer = request.authorizer {
             let authorized = try authorizer.authorize(
-                OutgoingRequest(method: request.method.rawValue, url: url, headers: fields))
+                OutgoingRequest(method: request.method.rawValue, url: url, headers: fields, region: bucketRegion))
             sentURL = authorized.url
             for field in authorized.headers.fields { fields.set(field.name, field.value) }
         }

@@ -1,4 +1,5 @@
-"""Failures that pass: busy servers, and credential services and metadata services that fail for a while."""
+"""Failures that pass: busy servers, credential services and metadata services that fail for a while, and buckets in another
+region."""
 
 import json
 import threading
@@ -7,6 +8,7 @@ import time
 from mocks.base import Answer, Mock, content, serve
 from mocks.metadata import ContainerCredentials, InstanceMetadata
 from mocks.objects import SIZE, Accounts, ObjectStore
+from sigv4 import Refused, Verifier
 
 from . import scenario
 
@@ -144,3 +146,77 @@ def instance_outage(t):
     metadata.failing, accounts.lifetime = None, 3600
     t.eventually(lambda: service.read("/o/media/third.bin").status == 200, "no read succeeds after the outage")
     t.equal(service.credential("media").get("stale"), False, "stale with new keys")
+
+
+class Regional(ObjectStore):
+    """A store that redirects requests for another region, with or without a place."""
+
+    def __init__(self, accounts, status, location):
+        self.status, self.location = status, location
+        super().__init__(accounts, "eu-west-1")
+        self.other = Verifier(accounts.keys, "us-east-1")
+
+    def answer(self, request):
+        try:
+            self.other.verify(request)
+        except Refused:
+            return super().answer(request)
+        fields = {"x-amz-bucket-region": "eu-west-1", "Content-Type": "application/xml"}
+        if self.location:
+            fields["Location"] = self.location.format(port=self.port) + request.target
+        return Answer(self.status, fields, b"<Error><Code>PermanentRedirect</Code></Error>")
+
+
+@scenario()
+def bucket_regions(t):
+    """Redirects to the region of a bucket are signed again, but never for a host of another service."""
+    accounts = Accounts(t.vault)
+    keys = accounts.permanent()
+    cases = {
+        "moved": (301, None, True), "temporary": (307, "http://127.0.0.1:{port}", True), "other": (307, "http://localhost:{port}", False),
+    }  # fmt: skip
+    settings, stores = {}, {}
+    for name, (status, location, _) in cases.items():
+        stores[name] = t.mock(Regional(accounts, status, location))
+        settings |= t.origin(
+            name, f"{stores[name].url}/media", auth_type="s3", auth_credentials="static", auth_accessKeyId=keys.access_key,
+            auth_secretAccessKey=keys.secret,
+        )  # fmt: skip
+    service = t.service(settings)
+    for name, (_, _, is_signed) in cases.items():
+        reply = service.read(f"/o/{name}/film.bin")
+        hosts = {r.fields["host"] for r in stores[name].of(method="GET") if "authorization" in r.fields}
+        t.equal(hosts, {f"127.0.0.1:{stores[name].port}"}, f"{name}: the hosts with a signature")
+        probe = service.api("POST", "/v1/probe", {"origin": name, "path": "probed.bin"})
+        if is_signed:
+            t.bytes(reply, content("film.bin", SIZE), f"{name}: a read")
+            t.equal(probe.status, 200, f"{name}: the status of a probe ({probe})")
+        else:
+            t.refused(reply, f"{name}: a read", (403,))
+            t.check(probe.status >= 400, f"{name}: a probe succeeds ({probe})")
+
+
+class Lost(Mock):
+    """A store that answers 301 without a place to all requests."""
+
+    def answer(self, request):
+        return Answer(301, {"Content-Type": "application/xml"}, b"<Error><Code>PermanentRedirect</Code></Error>")
+
+
+@scenario()
+def lost_redirect(t):
+    """A probe fails for a redirect that cannot be followed, and a missing key without permission to list costs one
+    request."""
+    lost, accounts = t.mock(Lost()), Accounts(t.vault)
+    store, metadata = t.mock(ObjectStore(accounts)), t.mock(InstanceMetadata(accounts))
+    settings = t.origin("lost", lost.url) | t.origin(
+        "media", f"{store.url}/media", auth_type="s3", auth_credentials="instance", auth_metadataURL=metadata.url
+    )
+    service = t.service(settings)
+    probe = service.api("POST", "/v1/probe", {"origin": "lost", "path": "a.bin"})
+    t.equal((probe.status, probe.json.get("upstreamStatus")), (502, 301), f"a probe of a redirect without a place ({probe})")
+    for part in (None, "0-99"):
+        store.forget()
+        t.refused(service.read("/o/media/forbidden.bin", part), "a key without permission", (403,))
+        t.equal([(r.method, r.fields.get("range")) for r in store.of("forbidden")], [("GET", f"bytes={part or '0-'}")], f"requests for {part or 'all bytes'} of a missing key")
+    t.equal(metadata.issued, 1, "the number of keys")
