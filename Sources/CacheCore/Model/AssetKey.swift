@@ -19,8 +19,7 @@ package struct AssetKey: Hashable, Sendable {
         origin: Origin, path: String, query: String?, digest: (String) -> String
     ) throws(CacheError) -> AssetKey {
         let path = try MountedPath.normalized(path)
-        let query = origin.settings.cmcd == .key ? query : CMCDParameter.removed(from: query)
-        let significant = origin.settings.keyQuery.significant(query)
+        let significant = origin.settings.significant(query)
         let suffix = significant.map { "?" + digest($0) } ?? ""
         return AssetKey(text: "/o/" + origin.name + "/" + path + suffix, originName: origin.name)
     }
@@ -79,6 +78,13 @@ package struct AssetKey: Hashable, Sendable {
         let query = origin.settings.cmcd == .strip ? CMCDParameter.removed(from: query) : query
         let suffix = query.map { "?" + PercentEncoding.sendable(query: $0) } ?? ""
         return base + (base.hasSuffix("/") ? "" : "/") + path + suffix
+    }
+}
+
+extension OriginSettings {
+    /// The part of a query that belongs to the key: without CMCD, unless the keys contain it.
+    package func significant(_ query: String?) -> String? {
+        keyQuery.significant(cmcd == .key ? query : CMCDParameter.removed(from: query))
     }
 }
 

@@ -30,11 +30,9 @@ struct ObsoleteAssets: Sendable {
         guard let settings, settings.cmcd != .key,
             let query = try? resolver.upstream.parse(url: asset.url).query, CMCDParameter.isPresent(in: query)
         else { return false }
-        let rule = isAbsolute ? .all : settings.keyQuery
         // The marks of variants and of forwarded fields follow a space.
         let digest = asset.key.prefix { $0 != " " }.split(separator: "?").last.map(String.init)
-        let significant = rule.significant(query)
-        return significant != rule.significant(CMCDParameter.removed(from: query))
-            && significant.map(AssetResolver.digest) == digest
+        let significant = settings.keyQuery.significant(query)
+        return significant != settings.significant(query) && significant.map(AssetResolver.digest) == digest
     }
 }

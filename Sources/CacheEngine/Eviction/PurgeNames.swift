@@ -55,9 +55,9 @@ struct PurgeNames: Sendable {
         let fetched = try await resolver.catalog.assets(fetchedFrom: Array(queries.keys))
         for (id, name, url) in fetched {
             guard let asked = queries[url.withoutQuery] else { continue }
-            let rule = name == Origin.absoluteName ? .all : resolver.origins[name]?.origin.settings.keyQuery ?? .all
+            let settings = resolver.origins[name]?.origin.settings ?? resolver.origins.absolute
             let stored = try? resolver.upstream.parse(url: url).query
-            if asked.contains(where: { rule.significant($0) == rule.significant(stored) }) { ids.insert(id) }
+            if asked.contains(where: { settings.significant($0) == settings.significant(stored) }) { ids.insert(id) }
         }
         return ids
     }

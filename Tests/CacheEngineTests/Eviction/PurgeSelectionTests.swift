@@ -63,6 +63,7 @@ import Testing
             }
             try await expect("/a", ["media a", "plain a"])
             try await expect("/a?v=1", ["media a?v=1", "plain a"])
+            try await expect("/a?v=2&CMCD=x", ["media a?v=2", "plain a", "named"])
             try await expect("/a?s=x&v=1", ["media a?v=1", "plain a"])
             try await expect("/a?v=1&s=x", ["media a?v=1", "plain a", "url"])
             try await expect("/%61?v=2", ["media a?v=2", "plain a", "named"])
