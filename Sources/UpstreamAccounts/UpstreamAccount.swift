@@ -85,8 +85,7 @@ extension UpstreamAccount {
     /// Obtains new credentials, or reads their file again. After a failure the earlier credentials stay in use until
     /// they expire.
     ///
-    /// Throws `.upstreamUnreachable` or `.upstreamTimedOut` if a service does not answer, or answers that it is busy or
-    /// failing, `.upstreamRefused` if a server refused, `.upstreamForbidden` for an endpoint that is not permitted,
+    /// Throws `.upstreamUnreachable` or `.upstreamTimedOut` if a service does not answer, `.upstreamRefused` if a server refused, `.upstreamForbidden` for an endpoint that is not permitted,
     /// `.upstreamProtocol` for an unusable response, file or environment, and the errors of the dependencies.
     package func refresh() async throws(CacheError) {
         let skew = ledger.withLock(\.skew)
@@ -146,7 +145,10 @@ extension UpstreamAccount {
         let now = dependencies.wallClock.now()
         let isFailing = exchange.isServiceFailing
         ledger.withLock { $0.fail(error.message, isSourceFailing: isFailing, at: now) }
-        if case .upstreamTimedOut = error.code { return error }
-        return isFailing ? CacheError(.upstreamUnreachable(), error.message, cause: error) : error
+        switch error.code {
+        case .upstreamTimedOut: return error
+        case .upstreamRefused(let status, _) where CacheError.Code.isTransient(status): return error
+        default: return isFailing ? CacheError(.upstreamUnreachable(), error.message, cause: error) : error
+        }
     }
 }

@@ -243,6 +243,10 @@ final class OriginAccounts: Sendable {
         switch error.code {
         case .upstreamUnreachable, .upstreamTimedOut, .upstreamForbidden, .cancelled, .shuttingDown, .overloaded:
             return error
+        case .upstreamRefused(let status, _) where CacheError.Code.isTransient(status):
+            return CacheError(
+                .upstreamUnreachable(), "The origin \(origin) has no usable credentials. \(error.message)", cause: error
+            )
         default:
             return CacheError(
                 .upstreamUnusable(), "The origin \(origin) has no usable credentials. \(error.message)", cause: error)

@@ -65,7 +65,7 @@ import UpstreamAccounts
         #expect(try test.state == .missing)
         test.transport.add(503, "")
 
-        #expect(try await test.refreshError().code == .upstreamUnreachable())
+        #expect(try await test.refreshError().code == .upstreamRefused(status: 503))
 
         #expect(try test.account.status.isStale && test.state == .valid)
         #expect(try test.authorize().headers["X-Amz-Security-Token"] == "token")
