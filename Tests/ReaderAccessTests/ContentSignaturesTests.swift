@@ -77,6 +77,8 @@ struct ContentSignaturesTests {
         let permitted = Set("-._~:/?@!$&'()*+,;=%".utf8)
         let characters = (0x20..<0x7F).map { Character(UnicodeScalar($0)) } + ["\u{E9}", "\u{5168}", "\u{1F3AC}"]
         for character in characters where character != "#" && character != "%" {
+            // A container of RFC 9246 covers no path with a backslash.
+            if form == .uriSigning, character == "\\" { continue }
             // Dots and `?` are not letters of a name here, and the others can stand in both places.
             let name = "?.".contains(character) ? "x" : String(character)
             for scope in SignatureRequest.Scope.allCases {

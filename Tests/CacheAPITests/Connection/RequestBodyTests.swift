@@ -1,5 +1,6 @@
 import CacheCore
 import CacheTestKit
+import ReaderAccess
 import Testing
 
 @testable import CacheAPI

@@ -61,6 +61,52 @@ struct RedirectTests {
         #expect(other.requests.map { $0.headers["X-Trace"] } == ["7"])
     }
 
+    /// Signs requests for a region, in words.
+    private struct Signer: RequestAuthorizer {
+        let region: String?
+
+        func authorize(_ request: OutgoingRequest) throws(CacheError) -> AuthorizedFields {
+            AuthorizedFields(
+                url: request.url.text, headers: ["Authorization": "for \(request.region ?? "own")"])
+        }
+    }
+
+    @Test(
+        "A redirect to the region of a bucket is signed again, once, for hosts of the same service only",
+        arguments: [
+            ("eu-west-1", nil, ["for own", "for eu-west-1"]), ("eu-west-1", "/there", ["for own", "for eu-west-1"]),
+            ("us-east-1", nil, ["for own"]), ("eu-west-1", "other", ["for own"]),
+        ] as [(String, String?, [String])])
+    func aBucketsRegionIsSignedFor(_ region: String, _ location: String?, _ signatures: [String]) async {
+        let place = location == "other" ? other.url("/back") : location
+        other.serve("/back", asset)
+        for path in ["/moved", "/there"] {
+            upstream.serve(path) { request in
+                guard request.headers["Authorization"] == "for own" else { return .response(status: 200, body: [1]) }
+                var headers: HeaderList = ["x-amz-bucket-region": region]
+                if let place { headers.append("Location", place) }
+                return .response(status: 301, headers: headers)
+            }
+        }
+        var request = upstream.request("/moved")
+        request.authorizer = Signer(region: "us-east-1")
+        let recorder = pool.fetch(request)
+        _ = await recorder.end()
+        #expect(upstream.requests.map { $0.headers["Authorization"] } == signatures)
+        #expect(other.requests.allSatisfy { $0.headers["Authorization"] == nil })
+        #expect(recorder.head?.status == (signatures.count == 2 || location == "other" ? 200 : 301))
+    }
+
+    @Test("An account without a region follows no redirect without a place")
+    func noRegionNoRedirect() async {
+        upstream.serve("/moved") { _ in .response(status: 301, headers: ["x-amz-bucket-region": "eu-west-1"]) }
+        var request = upstream.request("/moved")
+        request.authorizer = Signer(region: nil)
+        let recorder = pool.fetch(request)
+        _ = await recorder.end()
+        #expect(recorder.head?.status == 301 && upstream.requests.count == 1)
+    }
+
     @Test("Redirects lead to permitted hosts only", arguments: [true, false])
     func redirectsLeadToPermittedHostsOnly(isMirror: Bool) async {
         upstream.serve("/out") { [other] _ in .redirect(to: other.url("/d/a")) }

@@ -149,6 +149,39 @@ struct TransferTests {
         latch.release()
     }
 
+    @Test(
+        "The head of a 400 or 403 has the beginning of the body, and the body is complete nevertheless",
+        arguments: [(403, 0), (403, 1), (400, 4095), (400, 4096), (403, 4097), (403, 50_000), (404, 100), (200, 100)])
+    func excerpts(status: Int, length: Int) async {
+        let body = (0..<length).map { UInt8(truncatingIfNeeded: $0 * 7) }
+        upstream.serve("/error") { _ in .response(status: status, body: body) }
+        let expected = [400, 403].contains(status) ? Array(body.prefix(ErrorDocument.maxBytes)) : []
+
+        let stored = pool.fetch(upstream.request("/error"))
+        #expect(await stored.end().error == nil)
+        #expect(stored.head?.excerpt == expected)
+        #expect(stored.bytes == body)
+
+        let error = CacheError(.upstreamRefused(status: status), "No.")
+        let refused = pool.fetch(upstream.request("/error"), into: Recorder(judging: { _, _ in .refuse(error) }))
+        #expect(await refused.failure() == .upstreamRefused(status: status))
+        #expect(refused.head?.excerpt == expected && refused.calls == ["started", "began", "ended"])
+
+        let cut = pool.fetch(upstream.request("/error"), into: .limited(10))
+        #expect(await cut.end().error == nil)
+        #expect(cut.bytes == Array(body.prefix(10)))
+    }
+
+    @Test("HEAD has no beginning of a body")
+    func headHasNoExcerpt() async {
+        upstream.serve("/error") { _ in .response(status: 403, body: [1, 2, 3]) }
+        var request = upstream.request("/error")
+        request.method = .head
+        let recorder = pool.fetch(request)
+        #expect(await recorder.end().error == nil)
+        #expect(recorder.head?.status == 403 && recorder.head?.excerpt == [])
+    }
+
     @Test("A refused response ends with the refusal")
     func aRefusedResponseEndsWithTheRefusal() async {
         let error = CacheError(.upstreamRefused(status: 404), "It is not there.")
