@@ -58,10 +58,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         match = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
         if not match or self.headers.get("If-Range", tag(name)) != tag(name):
             return self.respond(200, fields, body, held=name == "held.bin")
-        first, last = int(match[1]), min(int(match[2] or SIZE), SIZE - 1)
-        if first >= SIZE:
-            return self.respond(416, {"Content-Range": f"bytes */{SIZE}"}, b"")
-        fields["Content-Range"] = f"bytes {first}-{last}/{SIZE}"
+        size = len(body)
+        first, last = int(match[1]), min(int(match[2] or size), size - 1)
+        if first >= size:
+            return self.respond(416, {"Content-Range": f"bytes */{size}"}, b"")
+        fields["Content-Range"] = f"bytes {first}-{last}/{size}"
         return self.respond(206, fields, body[first : last + 1], held=name == "held.bin")
 
     do_HEAD = do_GET

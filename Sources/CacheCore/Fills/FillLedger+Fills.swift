@@ -61,6 +61,9 @@ extension FillLedger {
         if fills.isEmpty { acceptsRanges = nil }
     }
 
+    /// Requires that one transfer brings all bytes, because responses contradict each other.
+    package mutating func distrust() { (canBeContinued, acceptsRanges) = (false, false) }
+
     /// Permits requests with ranges again, unless a transfer of the whole body is in flight. Returns whether it did.
     package mutating func reconsiderRanges() -> Bool {
         guard acceptsRanges == false, canBeContinued, fills.isEmpty, metadataFills.isEmpty else { return false }

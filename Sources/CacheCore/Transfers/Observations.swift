@@ -6,6 +6,8 @@ package struct Observation: Hashable, Sendable {
         case rangesRefused
         /// The upstream answered a request with `Range` by the whole body (RFC 9110 §14.2).
         case rangesIgnored
+        /// An unusable response stated a length. A shorter body with the same strong validator is not stored.
+        case lengthStated
         /// The address answers over HTTP/2, where a transfer cannot be paused.
         case multiplexed
     }
@@ -55,6 +57,8 @@ package struct ObservationTable: Sendable {
     }
 
     private var entries: [Key: Observation] = [:]
+    /// The lengths of the entries of kind `lengthStated`.
+    private var lengths: [AssetID: StatedLength] = [:]
 
     package init() {}
 
@@ -73,6 +77,24 @@ package struct ObservationTable: Sendable {
         }
         guard recent.count >= Self.assetsForOrigin else { return }
         note(Key(kind: kind, scope: .origin), "\(recent.count) assets within a minute; the last: \(evidence)", at: now)
+    }
+
+    /// Records a length that an unusable response for `asset` stated.
+    package mutating func note(_ stated: StatedLength, of asset: AssetID, evidence: String, at now: Duration) {
+        note(.lengthStated, of: asset, evidence: evidence, at: now)
+        lengths[asset] = stated
+        lengths = lengths.filter { entries[Key(kind: .lengthStated, scope: .asset($0.key))] != nil }
+    }
+
+    /// The length that an unusable response for `asset` stated; nil: none.
+    package func statedLength(of asset: AssetID, at now: Duration) -> StatedLength? {
+        holds(.lengthStated, .asset(asset), at: now) ? lengths[asset] : nil
+    }
+
+    /// Records a stored response for `asset`, which replaces a stated length.
+    package mutating func stored(_ asset: AssetID) {
+        guard lengths.removeValue(forKey: asset) != nil else { return }
+        entries[Key(kind: .lengthStated, scope: .asset(asset))] = nil
     }
 
     private mutating func note(_ key: Key, _ evidence: String, at now: Duration) {

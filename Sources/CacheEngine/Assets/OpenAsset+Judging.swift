@@ -34,6 +34,9 @@ extension OpenAsset {
             return ((), [])
         }
         let judgement = ResponseVerdict.judge(head, expecting: expectation)
+        if judgement.refusesRange, !isMirror, let stated = StatedLength(head, now: expectation.now) {
+            context.health.stated(stated, by: transfer.asset.target)
+        }
         if isMirror, let objection = judgement.objection(knowing: record?.generation, trusting: expectation.trust) {
             return .skip(objection)
         }
@@ -203,7 +206,7 @@ extension OpenAsset {
         return WindowExpectation(
             window: fillRequest.window, known: isUnbound ? nil : known, now: context.wallClock.now(),
             freshness: freshness,
-            trust: trust, storeRules: target.settings.storeRules,
+            trust: trust, storeRules: target.settings.storeRules, stated: context.health.statedLength(of: target),
             readerURL: isMirror ? nil : target.readerURL, path: target.path)
     }
 

@@ -11,12 +11,38 @@ extension OpenAsset {
         _ generation: Generation, _ body: ByteRange?, _ answer: Answer
     ) throws(CacheError) -> FillDecision {
         let isSequential = isContradiction(generation, answer)
+        if let known = record?.generation, generation.contradicts(known) {
+            defer { distrust() }
+            return try passOn(generation, body, answer)
+        }
         if let body, let ruling = try carry(body, of: generation, isSequential: isSequential, answer) { return ruling }
         guard generation.passedStatus == nil else {
             throw CacheError(.upstreamUnusable(), "The upstream answered with a response that cannot be stored.")
         }
         context.openAssets.supersede(self, by: generation, isSequential: isSequential)
         throw Self.changed
+    }
+
+    /// Passes on a response that is shorter than this generation and has its strong validator. The generation stays.
+    private func passOn(
+        _ generation: Generation, _ body: ByteRange?, _ answer: Answer
+    ) throws(CacheError) -> FillDecision {
+        if let body, let ruling = try carry(body, of: generation, isSequential: false, answer) { return ruling }
+        throw CacheError(.upstreamProtocol, "The upstream sent fewer bytes than the ETag of the response stands for.")
+    }
+
+    /// Requires a confirmation of the generation before its next use. If bytes are missing, one transfer must bring them
+    /// all: a reader then gets its head from the response to that transfer.
+    private func distrust() {
+        change { state in
+            state.record?.generation.freshUntil = nil
+            if !state.ledger.isComplete {
+                state.isSequential = true
+                state.ledger.distrust()
+            }
+            refreshRow(state)
+            return ((), [])
+        }
     }
 
     private static let changed = CacheError(.assetChanged, "The upstream's bytes changed.")

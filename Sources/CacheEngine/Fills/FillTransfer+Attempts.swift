@@ -136,6 +136,8 @@ extension FillTransfer {
     /// Records how the upstream handles ranges of the asset, according to an accepted response.
     private func observe(_ head: UpstreamHead) {
         let target = asset.target
+        guard (200..<300).contains(head.status), asset.record?.generation.passedStatus == nil else { return }
+        context.health.stored(target)
         if head.status == 206 { return context.health.supportsRanges(target) }
         if let refusal = retry.rangeRefusal {
             let text =

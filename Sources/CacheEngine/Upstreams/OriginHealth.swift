@@ -189,6 +189,25 @@ final class OriginHealth: Sendable {
         change(target, at: now) { $0.observations.note(kind, of: target.id, evidence: evidence, at: now) }
     }
 
+    /// Records an unusable response that states a length of the asset.
+    func stated(_ length: StatedLength, by target: AssetTarget) {
+        let now = uptime()
+        let evidence = "An unusable response with status 206 stated \(length.length) bytes."
+        change(target, at: now) { $0.observations.note(length, of: target.id, evidence: evidence, at: now) }
+    }
+
+    /// The length that an unusable response stated for the asset; nil: none.
+    func statedLength(of target: AssetTarget) -> StatedLength? {
+        let now = uptime()
+        return look { $0[target.party]?.observations.statedLength(of: target.id, at: now) }
+    }
+
+    /// Records a stored response for the asset: it replaces a stated length.
+    func stored(_ target: AssetTarget) {
+        let party = target.party
+        parties.withLock { $0[party]?.observations.stored(target.id) }
+    }
+
     /// Records a 206: it refutes the observations about ranges.
     func supportsRanges(_ target: AssetTarget) {
         let party = target.party

@@ -50,10 +50,12 @@ package struct Prober: Sendable {
         var judgement = judge(head, of: asset, window: first)
         if judgement.refusesRange {
             let refused = head.status
+            if let stated = StatedLength(head, now: context.wallClock.now()) {
+                context.health.stated(stated, by: asset.target)
+            }
             head = try await ask(.get, .whole, &question)
             judgement = judge(head, of: asset, window: .whole)
-            if case .refused = judgement {
-            } else {
+            if judgement.storesBody {
                 context.health.observed(
                     .rangesRefused, of: asset.target,
                     evidence:
@@ -125,10 +127,15 @@ package struct Prober: Sendable {
         let trust = asset.target.settings.trustValidators
         var generation = generation
         if let known, !isBare {
+            // A response that is passed on replaces nothing.
+            guard generation.passedStatus == nil else {
+                asset.expire()
+                return report(on: asset, asset.record ?? known, method: method, head: head)
+            }
             let isSame = generation.isSameRepresentation(as: known.generation, trusting: trust)
             if isSame || generation.weaklyMatches(known.generation) {
                 generation = generation.confirming(known.generation)
-            } else if generation.isDescribed(as: known.generation) {
+            } else if generation.isDescribed(as: known.generation) || generation.contradicts(known.generation) {
                 asset.expire()
                 return report(on: asset, asset.record ?? known, method: method, head: head)
             } else {
@@ -157,7 +164,7 @@ package struct Prober: Sendable {
         WindowExpectation(
             window: window, known: nil, now: context.wallClock.now(), freshness: asset.freshness,
             trust: asset.target.settings.trustValidators, storeRules: asset.target.settings.storeRules,
-            path: asset.target.path)
+            stated: context.health.statedLength(of: asset.target), path: asset.target.path)
     }
 
     private func report(

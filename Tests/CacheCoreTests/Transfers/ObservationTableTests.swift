@@ -49,6 +49,19 @@ import Testing
         #expect(!table.lacksRanges(asset(6), at: .zero))
     }
 
+    @Test("A stated length holds until a response is stored, or for ten minutes")
+    func statedLength() {
+        let stated = StatedLength(length: 9, validators: Validators(entityTag: EntityTag("\"a\"")))
+        var table = ObservationTable()
+        table.note(stated, of: asset(1), evidence: "206", at: .zero)
+
+        #expect(table.statedLength(of: asset(1), at: .seconds(599)) == stated)
+        #expect(table.statedLength(of: asset(1), at: .seconds(600)) == nil)
+        #expect(table.statedLength(of: asset(2), at: .zero) == nil)
+        table.stored(asset(1))
+        #expect(table.statedLength(of: asset(1), at: .zero) == nil && table.current(at: .zero).isEmpty)
+    }
+
     @Test("The number of assets is limited")
     func limit() {
         let table = table(refusedAt: (1...1000).map { (UInt64($0), .milliseconds($0)) })

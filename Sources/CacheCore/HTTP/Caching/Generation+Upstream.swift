@@ -34,11 +34,14 @@ extension Generation {
         case .lengthAndLastModified where hasEqualDates && length != nil && length == known.length: return true
         case .lengthAndLastModified, .strong: break
         }
-        if let newTag = new.entityTag, let oldTag = old.entityTag {
-            if newTag.matchesStrongly(oldTag) { return true }
-            guard newTag.isWeak && oldTag.isWeak, newTag.matchesWeakly(oldTag) else { return false }
-        }
-        return hasEqualDates && new.lastModifiedIsStrong && old.lastModifiedIsStrong
+        return new.matchesStrongly(old)
+    }
+
+    /// Whether it is shorter than `known`, which has the same strong validator. One of both lengths is wrong
+    /// (RFC 9110 §8.8.1).
+    package func contradicts(_ known: Generation) -> Bool {
+        guard let length, let knownLength = known.length else { return false }
+        return length < knownLength && validators.matchesStrongly(known.validators)
     }
 
     /// Whether windows of this generation may be combined. If not, nothing proves that two windows belong together, so
@@ -121,6 +124,16 @@ extension Generation {
 }
 
 extension Validators {
+    /// Whether both have the same strong validator, a tag before a date: they identify one representation.
+    func matchesStrongly(_ other: Validators) -> Bool {
+        if let tag = entityTag, let otherTag = other.entityTag {
+            if tag.matchesStrongly(otherTag) { return true }
+            guard tag.isWeak && otherTag.isWeak, tag.matchesWeakly(otherTag) else { return false }
+        }
+        return lastModified != nil && lastModified == other.lastModified && lastModifiedIsStrong
+            && other.lastModifiedIsStrong
+    }
+
     /// The validators of a response; invalid ones count as absent. A date is strong if it is at least a minute older
     /// than the `Date` field (RFC 9110 §8.8.2.2).
     package static func of(_ headers: HeaderList, now: Timestamp) -> Validators {

@@ -1,3 +1,29 @@
+/// The length that an upstream has stated for a representation, without a body that proves it.
+package struct StatedLength: Hashable, Sendable {
+    package var length: Int64
+    /// The validators of the representation.
+    package var validators: Validators
+
+    package init(length: Int64, validators: Validators) {
+        self.length = length
+        self.validators = validators
+    }
+
+    /// The length that an unusable 206 with a strong validator states; nil: none.
+    package init?(_ head: UpstreamHead, now: Timestamp) {
+        guard head.status == 206, case .run(_, let length?)? = head.headers["Content-Range"].flatMap(ContentRange.parse)
+        else { return nil }
+        self.init(length: length, validators: Validators.of(head.headers, now: now))
+        guard validators.strong != nil else { return nil }
+    }
+
+    /// Whether a 200 contradicts it: one strong validator identifies one representation (RFC 9110 §8.8.1), which is
+    /// longer. A body of unknown length may be shorter.
+    fileprivate func isContradicted(by found: Generation) -> Bool {
+        validators.matchesStrongly(found.validators) && found.length ?? 0 < length
+    }
+}
+
 /// The context of an upstream request, against which its response is judged.
 package struct WindowExpectation: Sendable {
     /// The requested range of bytes.
@@ -10,6 +36,8 @@ package struct WindowExpectation: Sendable {
     /// The validators that the administrator trusts for combining bytes.
     package var trust: OriginSettings.TrustedValidators
     package var storeRules: OriginSettings.StoreRules
+    /// The length that an earlier, unusable response stated; nil: none.
+    package var stated: StatedLength?
     /// The requested URL, if the reader's own `Authorization` was sent there: the challenge of a 401 is for the reader.
     package var readerURL: String?
     /// The path or URL of the asset, for the type by its extension.
@@ -18,7 +46,8 @@ package struct WindowExpectation: Sendable {
     package init(
         window: UpstreamRequest.Window, known: Generation?, now: Timestamp, freshness: OriginSettings.Freshness,
         trust: OriginSettings.TrustedValidators = .strong,
-        storeRules: OriginSettings.StoreRules = OriginSettings.StoreRules(), readerURL: String? = nil, path: String
+        storeRules: OriginSettings.StoreRules = OriginSettings.StoreRules(), stated: StatedLength? = nil,
+        readerURL: String? = nil, path: String
     ) {
         self.window = window
         self.known = known
@@ -26,6 +55,7 @@ package struct WindowExpectation: Sendable {
         self.freshness = freshness
         self.trust = trust
         self.storeRules = storeRules
+        self.stated = stated
         self.readerURL = readerURL
         self.path = path
     }
@@ -78,6 +108,15 @@ package enum ResponseVerdict: Sendable {
         return error.code.refusesRange
     }
 
+    /// Whether the response describes a representation that may be stored.
+    package var storesBody: Bool {
+        switch self {
+        case .window(_, let found), .whole(let found), .changed(let found, _), .unchanged(let found):
+            found.passedStatus == nil
+        case .unsatisfiable, .refused: false
+        }
+    }
+
     /// An error response to be passed on with its body. Nil if its status would misinform about the client's request
     /// (authentication, conditions, ranges, connection), or if the response is malformed.
     package static func errorResponse(_ head: UpstreamHead, expecting: WindowExpectation) -> Generation? {
@@ -112,8 +151,10 @@ package enum ResponseVerdict: Sendable {
         guard stated != .garbled else { return badLength }
         var found = Generation.described(
             by: head, expecting: expecting, length: stated.count, acceptsRanges: rangeHint(head.headers))
+        if expecting.stated?.isContradicted(by: found) ?? false { return passedOn(head, expecting) }
         if let known = expecting.known {
             guard found.isSameRepresentation(as: known, trusting: expecting.trust) else {
+                if found.contradicts(known) { return passedOn(head, expecting) }
                 found.number = known.number + 1
                 return .changed(found, 0..<(found.length ?? .max))
             }
@@ -199,7 +240,7 @@ package enum ResponseVerdict: Sendable {
     }
 
     /// A response that is neither stored nor divided into ranges, but passed on to the client: another 2xx, a redirect
-    /// without a target, or a body in a content coding.
+    /// without a target, a body in a content coding, or one that is shorter than another response has stated.
     private static func passedOn(_ head: UpstreamHead, _ expecting: WindowExpectation) -> ResponseVerdict {
         if let refusal = transferCodingRefusal(head.headers) { return refusal }
         let stated = ContentLength.read(head.headers)
