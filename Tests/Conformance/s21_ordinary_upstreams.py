@@ -356,3 +356,25 @@ def empty(t):
     t.upstream(asset(0, cache_control="no-cache", ranges=False))
     t.expect_cache_status(t.get(path="/stale.mp4"), hit=False, fwd="miss")
     t.expect_cache_status(t.get(path="/stale.mp4"), hit=False, fwd="stale")
+
+
+@table(
+    "an upstream without ranges sends a file once", rfc="9110 §14.2", larder_only=True,
+    rows=[(f"{kind}, {order}", kind, order) for kind in ("strong validator", "no validator")
+          for order in ("in parallel", "one after another")],
+)  # fmt: skip
+def without_ranges(t, _, kind, order):
+    size = 20_000_000
+    etag = '"v1"' if kind == "strong validator" else None
+    t.upstream(asset(size, ranges=False, etag=etag, last_modified=None, cache_control="max-age=3600"))
+    runs = [(0, 100), (10_000_000, 10_000_100), (19_000_000, size), (0, 100), (5_000_000, 5_000_100), (0, size)]
+
+    def read(run):
+        t.expect(t.get(range=f"bytes={run[0]}-{run[1] - 1}"), 206, body=t.bytes(*run))
+
+    if order == "in parallel":
+        t.together(*[lambda run=run: read(run) for run in runs])
+    else:
+        for run in runs:
+            read(run)
+    t.expect_requests(1)

@@ -146,18 +146,23 @@ extension FillLedger {
 
     /// Whether a fill without readers is finished instead of cut. This applies to windows of bounded size, requested
     /// for players, with little missing: the bytes are on their way already, and a cut would close the connection and
-    /// cause another request. Fills without an initiating reader, and carried fills within their waiting time, are
-    /// always kept. Prefetch windows are always cut.
+    /// cause another request. Without ranges the next reader would cause a transfer from the first byte, therefore a
+    /// body of up to `wholeBytes` is finished. Fills without an initiating reader, and carried fills within their waiting
+    /// time, are always kept. Prefetch windows are always cut.
     func isWorthFinishing(_ fill: Fill) -> Bool {
         if fill.isBehind || fill.keptUntil.map({ now < $0 }) == true { return true }
         let isBounded = !fill.window.isEmpty && fill.end < .max
-        guard fill.priority != .prefetch, isBounded, acceptsRanges != false else { return false }
+        guard fill.priority != .prefetch, isBounded else { return false }
+        guard acceptsRanges != false else { return keepsBytes && fill.end <= Self.wholeBytes }
         let missing = fill.prospect.length
         let stated = settings.finishIfRemainingBytes
         let most = fill.isOpenEnded ? min(stated, Self.speculativeRestBytes) : stated
         guard missing > most, let percent = settings.finishIfRemainingPercent else { return missing <= most }
         return percent > 0 && Double(missing) * 100 <= Double(fill.end - fill.window.lowerBound) * Double(percent)
     }
+
+    /// The longest body of an upstream without ranges that is finished without readers, in bytes.
+    package static let wholeBytes: Int64 = 64 << 20
 
     /// The same limit in bytes for a fill of a reader that stated no end.
     private static let speculativeRestBytes: Int64 = 256 << 10

@@ -131,6 +131,8 @@ package struct FillLedger: Sendable {
     /// Whether another transfer may add bytes to those on disk. False without a strong validator (RFC 9111 §3.4), and
     /// if the upstream contradicts itself: then one transfer brings all bytes.
     package internal(set) var canBeContinued = true
+    /// Whether the bytes are kept after the last reader has left.
+    package var keepsBytes = true
     /// Fills with a known window, ordered by its first byte. No two windows overlap while ranges are accepted.
     var fills: [Fill] = []
     /// Openings and confirmations in flight; readers wait for the response head.
@@ -180,8 +182,17 @@ package struct FillLedger: Sendable {
     package var fillCount: Int { fills.count + metadataFills.count }
     /// Whether every byte of the asset is on disk.
     package var isComplete: Bool { length.map { extents.byteCount == $0 } ?? false }
-    /// Whether a 304 is useful. If no transfer may add bytes, a 304 would leave an incomplete asset incomplete.
-    package var isConfirmable: Bool { canBeContinued || isComplete || extents.isEmpty }
+    /// Whether a 304 is useful. If no transfer may add bytes, a 304 would leave an incomplete asset incomplete, unless the
+    /// transfer in flight completes it.
+    package var isConfirmable: Bool { canBeContinued || isComplete || extents.isEmpty || isBeingCompleted }
+    /// Whether one transfer in flight brings all missing bytes.
+    private var isBeingCompleted: Bool {
+        guard let length else { return false }
+        let missing = extents.gaps(in: 0..<length)
+        return fills.contains { fill in
+            fill.answeredAt != nil && !fill.isCut && missing.allSatisfy { fill.prospect.clamped(to: $0) == $0 }
+        }
+    }
     /// Whether a reader is present, leases excluded.
     package var hasReaders: Bool { !readers.isEmpty }
     /// Whether all readers are prefetches, so that no client waits for the first byte.

@@ -92,6 +92,8 @@ extension OpenAsset {
             return .nothing
         case (.unchanged(let generation), .confirmation) where look({ $0.ledger.isConfirmable }):
             return try confirm(generation, with: 0..<0, isMissing: false, answer)
+        case (.unchanged, .confirmation):
+            throw CacheError(.upstreamProtocol, "The transfer of the bytes that a 304 confirms has ended early.")
         case (.unchanged, _),
             (.changed, _) where head.status == 304 && !fillRequest.isConfirmation:
             throw CacheError(.upstreamUnusable(), "The upstream answered 304 to a request without a condition.")

@@ -12,10 +12,20 @@ final class OpenAsset: Sendable {
         /// Without the fields of a reader: each request gets those of its cause.
         var target: AssetTarget
         /// Nil until the upstream has described the asset.
-        var record: AssetRecord? { didSet { version += 1 } }
+        var record: AssetRecord? {
+            didSet {
+                version += 1
+                ledger.keepsBytes = keepsBytes
+            }
+        }
         var ledger: FillLedger
         /// Nil until the first byte arrives.
-        var file: SparseFile? { didSet { version += 1 } }
+        var file: SparseFile? {
+            didSet {
+                version += 1
+                ledger.keepsBytes = keepsBytes
+            }
+        }
         /// Transfers in flight, by fill.
         var fills: [FillLedger.FillID: FillTransfer] = [:]
         /// Wake-up callbacks of suspended readers.
@@ -65,6 +75,13 @@ final class OpenAsset: Sendable {
 
         /// The quota owners of the asset: its origin and its tags.
         var owners: AssetOwners { AssetOwners(origin: target.originName, tags: record?.tags ?? []) }
+
+        /// Whether the bytes are stored, and later reads can use them: they have a lifetime, or the upstream can confirm
+        /// them.
+        var keepsBytes: Bool {
+            guard file?.name != nil, let generation = record?.generation else { return false }
+            return generation.freshUntil != nil || generation.validators != Validators()
+        }
 
         /// Whether no byte has arrived yet. The description may come from a `HEAD` response; the next response replaces
         /// it.
@@ -139,6 +156,7 @@ final class OpenAsset: Sendable {
             extents: extents)
         ledger.follow(context.paths, to: target.url)
         var opened = State(target: target.withoutReader, record: record, ledger: ledger, file: file)
+        opened.ledger.keepsBytes = opened.keepsBytes
         opened.isSequential = isSequential
         if isUnchecked { opened.unchecked = extents }
         _ = opened.measure(file)

@@ -73,6 +73,7 @@ import Testing
     @Test("A transfer that was cut serves no reader")
     func aTransferThatWasCutServesNobody() {
         var ledger = Self.ledger(onDisk: [])
+        ledger.keepsBytes = false
         let (fill, _) = ledger.carry(
             .whole, window: 0..<1000, priority: .live, isOpenEnded: true, isMultiplexed: false)
         _ = ledger.arrived(fill, upTo: 300)
@@ -85,6 +86,7 @@ import Testing
     @Test("A carried transfer without readers is cut after five seconds")
     func aCarriedTransferWithoutReadersIsCutAfterAWhile() {
         var ledger = Self.ledger(onDisk: [])
+        ledger.keepsBytes = false
         let (fill, _) = ledger.carry(
             .whole, window: 0..<1000, priority: .live, isOpenEnded: true, isMultiplexed: false)
         #expect(ledger.needsTime)
@@ -92,6 +94,67 @@ import Testing
         #expect(ledger.tick().isEmpty)
         ledger.now = .seconds(5)
         #expect(ledger.tick() == [.cut(fill)])
+    }
+
+    @Test(
+        "Without ranges a body of at most 64 MiB is finished after its reader left",
+        arguments: [
+            (FillLedger.wholeBytes, true, true), (FillLedger.wholeBytes + 1, true, false), (1000, false, false),
+        ])
+    func finishedWithoutRanges(_ length: Int64, _ isKept: Bool, _ isFinished: Bool) throws {
+        var ledger = FillLedger(settings: .init(), length: length, acceptsRanges: false, extents: ByteRangeSet())
+        ledger.keepsBytes = isKept
+        let (reader, _) = ledger.join(opening: .closed(0..<100), priority: .live, needsConfirmation: false)
+        let fill = try #require(Self.starts(ledger.want(0..<100, by: reader)).first).id
+        _ = ledger.began(fill, window: 0..<length, length: length, acceptsRanges: false)
+        _ = ledger.arrived(fill, upTo: 100)
+
+        #expect(ledger.leave(reader) == [isFinished ? .allow(fill, upTo: length) : .cut(fill)])
+    }
+
+    @Test("Ranges are permitted again only while no transfer of the whole body is in flight")
+    func reconsidered() throws {
+        var ledger = FillLedger(
+            settings: .init(), length: 1000, acceptsRanges: false, extents: ByteRangeSet([0..<100]))
+        let (reader, _) = ledger.join(opening: .whole, priority: .live, needsConfirmation: false)
+        let fill = try #require(Self.starts(ledger.want(0..<1000, by: reader)).first).id
+        let isEarly = ledger.reconsiderRanges()
+        #expect(!isEarly)
+        _ = ledger.leave(reader)
+        _ = ledger.broke(fill, with: .cancelled, isWorthRetrying: false)
+
+        let isReconsidered = ledger.reconsiderRanges()
+        #expect(isReconsidered)
+        let (later, _) = ledger.join(opening: .whole, priority: .live, needsConfirmation: false)
+        #expect(Self.starts(ledger.want(500..<600, by: later)).map(\.fillRequest) == [.window(500..<600)])
+    }
+
+    @Test("A small carried response that is shorter than its request is charged")
+    func carriedPart() {
+        var ledger = FillLedger(settings: .init(), length: 1000, acceptsRanges: true, extents: ByteRangeSet())
+        let (fill, _) = ledger.carry(
+            .window(0..<10), answering: .window(0..<1000), window: 0..<10, priority: .live, isOpenEnded: false,
+            isMultiplexed: false)
+        let (reader, _) = ledger.join(opening: .whole, priority: .live, needsConfirmation: false)
+        _ = ledger.want(0..<1000, by: reader)
+        _ = ledger.arrived(fill, upTo: 10)
+        _ = ledger.completed(fill)
+
+        #expect(ledger.attempts(of: reader).count == 1)
+    }
+
+    @Test(
+        "The first request brings speculative bytes, too",
+        arguments: [
+            (UpstreamRequest.Window.closed(0..<100), UpstreamRequest.Window.closed(0..<130)), (.from(5), .from(5)),
+            (.closed(0..<1), .closed(0..<1)), (.suffix(9), .suffix(9)),
+        ])
+    func speculativeOpening(_ asked: UpstreamRequest.Window, _ sent: UpstreamRequest.Window) {
+        var ledger = FillLedger(settings: .init(speculativeBytes: 30))
+        ledger.hasFlowControl = true
+        let (_, actions) = ledger.join(opening: asked, priority: .live, needsConfirmation: false)
+
+        #expect(Self.starts(actions).map(\.fillRequest) == [.opening(sent)])
     }
 
     @Test("Without cached bytes nothing is confirmed")
