@@ -285,6 +285,23 @@ def if_range_weak_date(t):
     ask(t, 200, {"Range": "bytes=0-9", "If-Range": now})
 
 
+@table(
+    "a condition on content that is not stored does not fetch the body", rfc="9110 §13.1.2, §13.1.3", larder_only=True,
+    rows=[
+        ("If-None-Match, equal", "If-None-Match", '"v1"', 304), ("If-None-Match, different", "If-None-Match", '"v2"', 200),
+        ("If-Modified-Since, not modified", "If-Modified-Since", LAST_MODIFIED, 304),
+    ],
+)  # fmt: skip
+def cold_condition(t, _, name, value, status):
+    size = 3_000_000
+    t.upstream(asset(size))
+    t.expect(t.get(headers={name: value}), status, body=b"" if status == 304 else t.bytes(0, size))
+    if t.requests[0].range != "bytes=0-0":
+        t.fail(f"the first request has Range: {t.requests[0].range}")
+    if status == 304:
+        t.expect_requests(1)
+
+
 @check("If-Range without Range is ignored", rfc="9110 §13.1.5", states=BOTH)
 def if_range_alone(t):
     t.upstream(asset(SIZE))

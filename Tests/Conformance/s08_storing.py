@@ -690,3 +690,21 @@ def begins_to_vary(t):
     expect_seen(t, t.get(headers={"X-One": "a"}), "a")
     expect_seen(t, t.get(headers={"X-One": "b"}), "b")
     expect_seen(t, t.get(headers={"X-One": "a"}), "a")
+
+
+@check("a 203 stays a 203, also from the store and after a revalidation", rfc="9110 §15.3.4", larder_only=True)
+def transformed(t):
+    def handler(request, connection):
+        answer = asset(3000, cache_control="max-age=3600", ranges=False).answer(request)
+        answer.status = 203 if answer.status == 200 else answer.status
+        connection.answer(answer)
+
+    t.upstream(handler)
+    for is_hit in (False, True):
+        response = t.get()
+        t.expect(response, 203, body=t.bytes(0, 3000))
+        t.expect_cache_status(response, hit=is_hit)
+    t.expect(t.get(range="bytes=5-9"), 206, body=t.bytes(5, 10))
+    t.api("POST", "/v1/purges", {"prefix": t.mount + "/", "soft": True})
+    t.expect(t.get(), 203, body=t.bytes(0, 3000))
+    t.expect_requests(2)

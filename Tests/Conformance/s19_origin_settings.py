@@ -573,3 +573,14 @@ def trust(t, _, value, is_combined):
     t.expect_requests(2)
     if not is_combined and len(tags) < 2:
         t.fail("bytes of two tags were combined")
+
+
+@check("speculativeBytes belong to the first request, too", rfc="9110 §14.2", larder_only=True)
+def speculative(t):
+    t.upstream(asset(3_000_000))
+    t.origin(speculativeBytes=500_000)
+    t.expect(t.get(range="bytes=0-999"), 206, body=t.bytes(0, 1000))
+    if t.requests[0].range != "bytes=0-500999":
+        t.fail(f"the first request has Range: {t.requests[0].range}")
+    t.expect(t.get(range="bytes=1000-300999"), 206, body=t.bytes(1000, 301_000))
+    t.expect_requests(1)

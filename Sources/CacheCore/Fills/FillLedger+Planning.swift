@@ -30,18 +30,26 @@ extension FillLedger {
         return [start(question(of: reader), window: 0..<0, priority: reader.priority, for: reader)]
     }
 
-    /// The window of a request for an unknown asset: as the reader stated it. If transfers cannot be paused, a read
-    /// without a stated end begins with a window of bounded size.
+    /// The window of a request for an unknown asset: as the reader stated it, and the speculative bytes behind it. If
+    /// transfers cannot be paused, a read without a stated end begins with a window of bounded size.
     private func opening(of reader: Reader) -> UpstreamRequest.Window {
-        guard !hasFlowControl else { return reader.opening }
+        let opening = withSpeculativeBytes(reader.opening)
+        guard !hasFlowControl else { return opening }
         let isStated = reader.readAhead.demand == .stated
         let limit = isStated ? settings.largestWindowBytes : settings.firstWindowBytes
-        switch reader.opening {
+        switch opening {
         case .from(let first): return .closed(ByteRange(offset: first, length: limit))
         case .closed(let range): return .closed(range.prefix(limit))
         case .suffix(let count): return .suffix(min(count, limit))
         case .whole: return .whole
         }
+    }
+
+    /// The window with the speculative bytes behind it. A single byte is a request for metadata and gets none.
+    private func withSpeculativeBytes(_ window: UpstreamRequest.Window) -> UpstreamRequest.Window {
+        guard case .closed(let range) = window, range.length > 1 else { return window }
+        let behind = ByteRange(offset: range.upperBound, length: settings.speculativeBytes)
+        return .closed(range.lowerBound..<behind.upperBound)
     }
 
     /// The request that checks whether the generation is still current. Without a byte on disk or on the way there is

@@ -65,11 +65,13 @@ extension ContentRequest {
         return conditions.allSatisfy { headers[$0] == nil }
     }
 
-    /// The window of the first upstream request for an unknown asset: the first requested range.
+    /// The window of the first upstream request for an unknown asset: the first requested range. A conditional read of
+    /// the whole asset is probably answered 304, so it begins with one byte.
     var openingWindow: UpstreamRequest.Window {
         if isHead { return .first }
         guard case .ranges(let specs) = RangeHeader.parse(headers.combined("Range")), let spec = specs.first else {
-            return .from(0)
+            let isConditional = headers["If-None-Match"] != nil || headers["If-Modified-Since"] != nil
+            return isConditional ? .first : .from(0)
         }
         return spec.opening()
     }

@@ -35,19 +35,33 @@ package struct AssetRow: Hashable, Sendable {
         checkedRun = row["checked_run"]
     }
 
+    /// The field of the column `headers` for a status other than 200; named as in HTTP/2 (RFC 9113 §8.3.2).
+    private static let statusField = ":status"
+
+    /// The fields of a generation, and its status.
+    private static func fields(of generation: Generation) -> HeaderList {
+        guard generation.status != 200 else { return generation.headers }
+        return HeaderList([HeaderList.Field(statusField, String(generation.status))] + generation.headers.fields)
+    }
+
     /// Decodes the columns that belong to the asset's generation.
     private static func generation(_ row: Row) throws -> Generation {
-        Generation(
+        var headers = try RowCoding.headers(json: row["headers"])
+        let status = headers[statusField].flatMap { Int($0) }
+        headers.remove(statusField)
+        var generation = Generation(
             number: row["generation"], length: row["length"], contentType: row["content_type"],
             contentTypeFrom: try RowCoding.choice(row["content_type_from"], "a media type source"),
             validators: Validators(
                 entityTag: (row["entity_tag"] as String?).flatMap { EntityTag($0) },
                 lastModified: row["last_modified"], lastModifiedIsStrong: row["last_modified_is_strong"]),
-            acceptsRanges: row["accepts_ranges"], headers: try RowCoding.headers(json: row["headers"]),
+            acceptsRanges: row["accepts_ranges"], headers: headers,
             receivedAt: Timestamp(milliseconds: row["received_at"]),
             initialAge: .milliseconds(row["initial_age"] as Int64),
             freshUntil: (row["fresh_until"] as Int64?).map { Timestamp(milliseconds: $0) },
             isStorable: row["is_storable"])
+        if let status { generation.status = status }
+        return generation
     }
 
     /// The bound values of `insertSQL` and `refreshSQL`, by column name.
@@ -71,7 +85,7 @@ package struct AssetRow: Hashable, Sendable {
             "entity_tag": generation.validators.entityTag?.description,
             "last_modified": generation.validators.lastModified,
             "last_modified_is_strong": generation.validators.lastModifiedIsStrong,
-            "accepts_ranges": generation.acceptsRanges, "headers": try RowCoding.json(generation.headers),
+            "accepts_ranges": generation.acceptsRanges, "headers": try RowCoding.json(fields(of: generation)),
             "received_at": generation.receivedAt.milliseconds,
             "initial_age": generation.initialAge.wholeMilliseconds,
             "fresh_until": generation.freshUntil?.milliseconds, "is_storable": generation.isStorable,

@@ -33,7 +33,7 @@ package struct ContentPlan: Hashable, Sendable {
         package var range: ByteRange? { if case .bytes(let range) = self { range } else { nil } }
     }
 
-    /// 200, 206, 304, 412 or 416, or the status of a response that is passed on unchanged.
+    /// 200, 203, 206, 304, 412 or 416, or the status of a response that is passed on unchanged.
     package var status: Int
     /// All header fields except `Age` and the service's own ones. `Via` and `Cache-Status` are those of the upstream.
     /// `Content-Length` is present if it is known.
@@ -98,13 +98,14 @@ package struct ContentPlan: Hashable, Sendable {
         ContentPlan(status: 206, headers: [:], body: [.bytes(run)], contentLength: run.length)
     }
 
-    /// 200 with the whole asset.
+    /// 200 or 203 with the whole asset.
     private static func whole(_ generation: Generation, isHead: Bool) -> ContentPlan {
         var headers = representation(generation)
         if let type = generation.contentType { headers.append("Content-Type", type) }
         if let length = generation.length { headers.append("Content-Length", String(length)) }
         let body = wholeBody(generation, isHead: isHead)
-        return ContentPlan(status: 200, headers: headers, body: body, contentLength: generation.length)
+        return ContentPlan(
+            status: generation.status, headers: headers, body: body, contentLength: generation.length)
     }
 
     /// A response that is passed on with its own status and fields.

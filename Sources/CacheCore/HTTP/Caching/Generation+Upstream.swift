@@ -14,6 +14,7 @@ extension Generation {
             freshUntil: freshness.freshUntil,
             isStorable: expecting.storeRules.allow(
                 type: media.type, length: length, isStorable: freshness.isStorable))
+        if head.status == 203 { described.status = 203 }
         described.firstHeaders = StoredHeaders.withheld(head.headers)
         return described
     }

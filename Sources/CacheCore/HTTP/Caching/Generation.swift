@@ -26,6 +26,8 @@ package struct Generation: Hashable, Sendable {
     package var freshUntil: Timestamp?
     /// Whether a shared cache may store it (RFC 9111 §3).
     package var isStorable: Bool
+    /// The status of a response with the whole: 200, or 203 if a proxy has transformed it (RFC 9110 §15.3.4).
+    package var status = 200
     /// Nil: a 200, 203 or 206 in identity coding. Otherwise the status of a response that is passed on unchanged for
     /// every range and condition, and never stored.
     package var passedStatus: Int?
