@@ -30,7 +30,7 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "Conformance"))
 
-from harness import peers, processes  # noqa: E402
+from harness import certificates, peers, processes  # noqa: E402
 
 SIZE = 3_000_000
 OLD = time.time() - 2 * 86_400
@@ -50,9 +50,11 @@ class Failure(Exception):
 class Server:
     """A real server; `files`: whether it serves the files of the site; `routes`: its dynamic routes."""
 
-    def __init__(self, name, program, arguments, config=None, routes=(), files=True, environment=None, behind=None):
+    def __init__(self, name, program, arguments, config=None, routes=(), files=True, environment=None, behind=None,
+                 tls=False):  # fmt: skip
         self.name, self.program, self.arguments, self.config = name, program, arguments, config
         self.routes, self.files, self.environment, self.behind = routes, files, environment or {}, behind
+        self.tls = tls
         self.port = peers.free_port()
         self.directory = None
 
@@ -60,7 +62,14 @@ class Server:
     def is_installed(self):
         return shutil.which(self.program) is not None or pathlib.Path(self.program).exists()
 
+    @property
+    def url(self):
+        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
+
     def start(self, directory, site):
+        if self.tls:
+            certificate, key = certificates.authority().issue(self.name)
+            self.environment = {**self.environment, "CERTIFICATE": str(certificate), "KEY": str(key)}
         self.directory = directory / self.name.replace(" ", "-")
         self.directory.mkdir()
         values = {
@@ -140,6 +149,8 @@ sub vcl_backend_response { set beresp.ttl = 1s; set beresp.grace = 0s; }
 """
 PLAIN = ("plain.mp4",)
 NODE = ("plain.mp4", "weak.mp4", "chunked.mp4")
+#: See vendors.py.
+VENDORS = ("limited.mp4", "busy.mp4", "parts.mp4", "uploaded.mp4", "ending.mp4", "single.mp4")
 
 
 def servers(python):
@@ -158,6 +169,8 @@ def servers(python):
         Server("python", sys.executable, ["-m", "http.server", "--bind", "127.0.0.1", "%(port)s"]),
         Server("flask", str(pathlib.Path(python).absolute()) if python else "no Python with Flask", ["%(here)s/flask_server.py"], routes=PLAIN),
         Server("node", "node", ["%(here)s/server.js"], routes=NODE, files=False),
+        Server("vendors", sys.executable, ["%(here)s/vendors.py"], routes=VENDORS, files=False),
+        Server("vendors-tls", sys.executable, ["%(here)s/vendors.py"], routes=VENDORS, files=False, tls=True),
     ]  # fmt: skip
 
 
@@ -171,7 +184,8 @@ class Bench:
         self.larder, self.server, self.site = larder, server, site
         self.checks, self.failures = 0, []
         self.api("PUT", f"/v1/origins/{server.name}", {
-            "baseURL": f"http://127.0.0.1:{server.port}", "allowPrivateAddresses": True,
+            "baseURL": server.url, "allowPrivateAddresses": True,
+            "tls": {"caFile": str(certificates.authority().file)} if server.tls else {},
         })  # fmt: skip
 
     def ask(self, method, target, headers=None, body=None):
@@ -229,7 +243,8 @@ class Bench:
 
     def may_lack_length(self, path):
         """Whether the upstream sends this file without a length."""
-        return (self.server.name, path.split("-")[-1]) in (("php", "plain.mp4"), ("node", "chunked.mp4"))
+        return (self.server.name, path.split("-")[-1]) in (
+            ("php", "plain.mp4"), ("node", "chunked.mp4"), ("vendors", "ending.mp4"), ("vendors-tls", "ending.mp4"))
 
     @staticmethod
     def check_content_range(field, wanted, data):
