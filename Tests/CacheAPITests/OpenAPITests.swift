@@ -90,7 +90,8 @@ import Testing
             ("LoadCounts", [Samples.stats().json["load"]?["reads"] ?? .null]),
             ("IntegrityFigures", [Samples.stats().json["integrity"] ?? .null]),
             ("MapBucket", [MapBucket(range: 0..<10, cached: 0.5, heat: 2).json]),
-            ("Origin", Samples.origins.map { $0.json(isConfigured: true) }),
+            ("Origin", Self.observedOrigins),
+            ("Observation", Self.observedOrigins[0]["observations"]?.array ?? []),
             ("Configuration", Samples.configurations.map(\.json)),
             ("ConfigurationError", Samples.configurations.compactMap { $0.json["error"] }.filter { $0 != .null }),
             ("ConfigurationSetting", Samples.configurations.flatMap { $0.json["settings"]?.array ?? [] }),
@@ -119,11 +120,25 @@ import Testing
 
     @Test("Every setting is described in openapi.yaml, with its type and its limits")
     func everySettingIsDescribed() {
-        check(Setting<OriginSettings>.all, in: "OriginChange", besides: ["name", "from", "headers"])
         check(
-            Setting<OriginSettings>.all, in: "OriginPatch", besides: ["name", "from", "headers"], areAllNullable: true)
+            Setting<OriginSettings>.all, in: "OriginChange",
+            besides: ["name", "from", "observations", "addresses", "headers"])
+        check(
+            Setting<OriginSettings>.all, in: "OriginPatch",
+            besides: ["name", "from", "observations", "addresses", "headers"],
+            areAllNullable: true)
         check(Setting<PolicySettings>.all, in: "PolicyChange", besides: ["tagQuotas"])
         check(Setting<Quota>.all, in: "Quota", besides: [])
+    }
+
+    /// Documents of origins with an observation of each scope.
+    private static let observedOrigins = Samples.origins.map { origin in
+        let scopes: [Observation.Scope] = [.origin, .asset(Samples.id), .address("https://media.example.com")]
+        let observations = scopes.map { scope in
+            Observation(
+                kind: .rangesRefused, scope: scope, since: .zero, expiresAt: .seconds(600), evidence: "Status 403.")
+        }
+        return origin.json(isConfigured: true, observations: observations, uptimeZero: Samples.time)
     }
 
     /// Compares settings with the properties of a schema, in both directions.
