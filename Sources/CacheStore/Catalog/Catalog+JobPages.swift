@@ -89,7 +89,7 @@ extension Catalog {
             counts: try counts(states), itemsUnknown: sums[0], measuredBytes: sums[1], bytesFromCache: sums[2],
             bytesFromUpstream: sums[3])
         if record.state.isFinished {
-            for state in JobState.allCases where !state.isFinished {
+            for state in JobState.allCases where !state.isFinished && tally[state] > 0 {
                 tally.move(tally[state], from: state, to: record.state)
             }
         }

@@ -102,8 +102,8 @@ import Testing
     @Test("After a crash between any two saves a job has each file of its playlists once")
     func savesOfFilesAreConsistent() throws {
         let segments = (0..<6).map { segment("\($0).ts", Double($0)..<Double($0) + 1) }
-        var isComplete = false
-        for saves in 0... where !isComplete {
+        var (saves, isComplete) = (0, false)
+        while !isComplete {
             var schedule = PrefetchSchedule(concurrency: 1)
             var stored = JobRecord(id: "j", createdAt: Self.now.wall, items: [item(0, "a.m3u8", play: play)])
             _ = schedule.add(stored, at: Self.now)
@@ -138,6 +138,7 @@ import Testing
             let paths = try Self.finish(stored, segments, media)
 
             #expect(paths.count == 8 && Set(paths).count == 8, "after \(saves) saves")
+            saves += 1
         }
     }
 

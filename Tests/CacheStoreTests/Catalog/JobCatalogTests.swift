@@ -12,6 +12,7 @@ import Testing
             time: 60..<70.5, kinds: [.video, .audio], renditions: .maxBitsPerSecond(3_000_000), includesKeys: false,
             otherwise: .head)
         (item.parent, item.time) = (2, 61..<71.5)
+        item.state = .succeeded
         item.playResult = PlayResult(container: "mp4", layout: "tailIndex", duration: nil, playableSeconds: 4.5)
         return item
     }
@@ -47,7 +48,7 @@ import Testing
         #expect(try await catalog.job("a") == job)
         #expect(try await catalog.job("b") == nil)
         let tally = JobTally(
-            counts: [.succeeded: 1, .timedOut: 1, .queued: 2], itemsUnknown: 2, measuredBytes: 22, bytesFromCache: 5,
+            counts: [.succeeded: 2, .timedOut: 1, .cancelled: 1], itemsUnknown: 2, measuredBytes: 22, bytesFromCache: 5,
             bytesFromUpstream: 10)
         #expect(try await catalog.jobSnapshot("a")?.tally == tally)
     }
