@@ -72,7 +72,7 @@ package final class AssetCache: Sendable {
             jobLimits: PrefetchSchedule.Limits = PrefetchSchedule.Limits(), scrub: ScrubSchedule = ScrubSchedule(),
             credentialsDirectory: String? = nil, fallbackDirectory: String? = nil, pricePerGigabyte: Double? = nil,
             maxQueuedFills: Int = 4096, mediaLimits: MediaLimits = MediaLimits(),
-            listWait: Duration = .milliseconds(50)
+            listWait: Duration = .milliseconds(25)
         ) {
             self.policy = policy
             self.absolute = absolute
