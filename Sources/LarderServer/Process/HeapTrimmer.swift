@@ -1,6 +1,7 @@
 import CLinux
 import Dispatch
 import Foundation
+import Glibc
 import ServiceLifecycle
 
 /// Service that returns freed memory to the system after a peak.

@@ -53,7 +53,7 @@ import Testing
         try certificates.issue("server", subject: "/CN=localhost", authority: "authority")
         let tls = APISettings.TLS(
             certificateFile: certificates.path("server.pem"), keyFile: certificates.path("server.key"))
-        let client = isEncrypted ? try certificates.client(nil, trusting: "authority") : nil
+        let client = try isEncrypted ? certificates.client(nil, trusting: "authority") : nil
         try await TestService.run(limits: .init(maxConnections: 2), tls: isEncrypted ? tls : nil) {
             (service) async throws in
             service.upstream.serve("/a", LoopbackAsset(size: 1000))
