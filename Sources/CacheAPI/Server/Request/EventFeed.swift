@@ -40,7 +40,7 @@ final class EventFeed: Service {
     /// The followers that are woken at the same time. The pauses between them leave the event loops to other requests.
     private static let wokenTogether = 25
     /// The interval of the checks of all streams.
-    private static let checkInterval = Duration.seconds(1)
+    private static let checkInterval = Duration.milliseconds(250)
     /// The length at which a part ends.
     private static let partBytes = 64 << 10
 
