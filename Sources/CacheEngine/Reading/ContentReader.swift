@@ -201,6 +201,7 @@ package final class ContentReader: Sendable {
             if freshness.use == .staleWhileRevalidate { asset.confirmBehind() }
             if let variant = chosenVariant(of: asset, attempt) {
                 attempt.attempts = asset.leave(joined)
+                attempt.attempts?.count = 0  // The upstream has answered: no request for the variant is a repetition.
                 context.openAssets.release(asset)
                 return .variant(variant)
             }
