@@ -213,8 +213,9 @@ extension Setting<LarderSettings> {
                 "longest request target (256 B–1 MiB)"),
             Setting(
                 "limits.maxConnections", orNone: \.limits.maxConnections, .count(1...1_000_000, example: 10_000),
-                "client connections; further ones get `503`; `none`: two fifths of the limit on open "
-                    + "files, or fewer if that limit is small"
+                "client connections; above it, the connection that is idle longest gives way to a request, which gets "
+                    + "`503` if none is idle; `none`: two fifths of the limit on open files, or fewer if that limit is "
+                    + "small"
             ).fixed(),
             Setting(
                 "limits.maxConcurrentReads", \.limits.maxConcurrentReads, .count(1...1_000_000, example: 8192),
