@@ -47,6 +47,32 @@ import Testing
         }
     }
 
+    @Test("The permit that is idle longest is taken over; a busy one never is")
+    func theOldestIdlePermitIsTaken() throws {
+        let permits = ConnectionPermits(limit: 2)
+        let displaced = Mutex<[Int]>([])
+        func connect(_ number: Int) throws -> ConnectionPermits.Permit {
+            try #require(permits.take { displaced.withLock { $0.append(number) } })
+        }
+        let (first, second) = (try connect(1), try connect(2))
+        for permit in [first, second, first] {
+            #expect(permit.begin(isHealthCheck: false))
+            permit.rest()
+        }
+        let third = try connect(3)
+        #expect(third.begin(isHealthCheck: false))
+        #expect(displaced.withLock(\.self) == [2])
+        let fourth = try connect(4)
+        #expect(fourth.begin(isHealthCheck: false))
+        #expect(displaced.withLock(\.self) == [2, 1])
+        #expect(!first.begin(isHealthCheck: false))
+        let fifth = try connect(5)
+        #expect(!fifth.begin(isHealthCheck: false))
+        third.rest()
+        #expect(fifth.begin(isHealthCheck: false))
+        #expect(displaced.withLock(\.self) == [2, 1, 3])
+    }
+
     @Test("The connection that is idle longest gives way to a request above the limit", arguments: [false, true])
     func theOldestIdleConnectionGivesWay(isEncrypted: Bool) async throws {
         let certificates = try TestCertificates(authorities: ["authority"])
@@ -69,13 +95,12 @@ import Testing
                 let response = try await read(third)
                 #expect(response?.status == 200 && response?.headers["Connection"] == nil)
             }
-            // The second connection was idle longest.
             #expect(await second.rest().isEmpty)
-            #expect(try await read(first)?.status == 200)
             let fourth = try await connect()
             #expect(try await read(fourth)?.status == 200)
-            #expect(await third.rest().isEmpty)
-            #expect(try await read(first)?.status == 200)
+            // Each event loop reports the end of its responses itself, so that either can count as idle longer.
+            let rest = [try await read(first), try await read(third)]
+            #expect(rest.compactMap { $0?.status } == [200])
         }
     }
 

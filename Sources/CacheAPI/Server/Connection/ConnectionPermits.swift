@@ -57,14 +57,14 @@ final class ConnectionPermits: Sendable {
 
     /// The number of regular permits.
     let limit: Int
-    /// The number of reserved permits: half of `limit`, but at least 2 and at most 64.
+    /// The number of reserved permits: a quarter of `limit`, but at least 2 and at most 512.
     let reserve: Int
     /// Guards the permits in use and the count of rejections.
     private let state = Mutex(ConnectionTable())
 
     init(limit: Int) {
         self.limit = limit
-        reserve = min(64, max(2, limit / 2))
+        reserve = min(512, max(2, limit / 4))
     }
 
     /// The maximum number of open connections, including rejected ones that are not closed yet. At this limit the
