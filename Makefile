@@ -50,7 +50,6 @@ test: setup ## run all tests: HTTP conformance over real sockets, then the tests
 	@ONLY=overlap,herd,cuts,slow scripts/fills .build/debug/larder --brief
 	@Benchmarks/bench .build/debug/larder --brief
 	@BRIEF=1 SEED=$(if $(filter random,$(SEED)),,$(or $(SEED),1)) ONLY=kill,flips,catalog,full,small,aborts,load,fuzz scripts/faults .build/debug/larder
-	@ONLY=hostile BRIEF=1 SECONDS=12 MEGABYTES=64 scripts/soak .build/debug/larder
 	@LARDER_TEST_SEED='$(SEED)' scripts/tests
 
 unit: setup ## run the tests of pure code in parallel, one to two minutes after a build (ONLY=regex of Target.Suite/test)
