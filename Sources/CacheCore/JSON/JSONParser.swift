@@ -1,14 +1,18 @@
 /// Strict JSON parser (RFC 8259) for request bodies. Accepts UTF-8 only, no duplicate members, no text after the value,
-/// and at most 64 levels of nesting.
+/// at most 64 levels of nesting, and at most 1,000,000 values.
 package struct JSONParser {
     /// The maximum nesting, which bounds the parser's recursion.
     private static let depthLimit = 64
+    /// The maximum number of values, which bounds the memory: a value can take 20 times its bytes.
+    private static let valueLimit = 1_000_000
 
     private let bytes: [UInt8]
     /// The index of the next byte.
     private var position = 0
     /// The number of open objects and arrays.
     private var depth = 0
+    /// The number of values so far.
+    private var count = 0
 
     private init(_ bytes: [UInt8]) { self.bytes = bytes }
 
@@ -29,6 +33,8 @@ package struct JSONParser {
 
     /// Parses one value after optional white space.
     private mutating func value() throws(CacheError) -> JSON {
+        count += 1
+        guard count <= Self.valueLimit else { throw broken("more than \(Self.valueLimit) values") }
         skipSpace()
         switch peek {
         case UInt8(ascii: "{"): return try nested { parser throws(CacheError) in try parser.object() }

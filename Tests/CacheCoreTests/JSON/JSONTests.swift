@@ -39,6 +39,17 @@ import Testing
         #expect(throws: CacheError.self) { try JSONParser.parse(text.utf8) }
     }
 
+    @Test("Rejects more than 1,000,000 values")
+    func refusesManyValues() throws {
+        let values = Array(repeating: "1", count: 999_999)
+        guard case .array(let parsed) = try JSONParser.parse("[\(values.joined(separator: ","))]".utf8) else {
+            Issue.record("The value is no array.")
+            return
+        }
+        #expect(parsed.count == values.count)
+        #expect(throws: CacheError.self) { try JSONParser.parse("[\((values + ["1"]).joined(separator: ","))]".utf8) }
+    }
+
     @Test("A written value parses to the same value")
     func writesWhatItReads() throws {
         let value: JSON = [
