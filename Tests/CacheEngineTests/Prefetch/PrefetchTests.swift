@@ -213,6 +213,9 @@ import Testing
             let job = try await cache.jobs.submit(.of("a.mp4"))
             await latch.reached()
             let id = try #require(try await cache.jobs.items(job.record.id).items.first?.assetID)
+            // The upstream has sent bytes; the cache knows the asset once it has read them.
+            let isKnown = try await eventually { (try? await cache.assets.asset(id)) != nil }
+            #expect(isKnown)
             try await cache.assets.delete(id, isSoft: false)
             latch.release()
 
