@@ -66,6 +66,7 @@ extension FillLedger {
         _ fill: Fill, missing: ByteRange, because code: CacheError.Code, isProgress: Bool = true,
         where concerns: (Reader) -> Bool
     ) -> [Action] {
+        if readers.isEmpty { unreadFailure = code }
         var actions: [Action] = []
         for (id, reader) in readers where concerns(reader) {
             var attempts = reader.attempts

@@ -216,8 +216,8 @@ extension FillLedger {
         if case .rangeNotSatisfiable = code, case .opening(let window) = fill.fillRequest {
             return notify(.failed(code)) { $0.opening == window && $0.wanted == nil } + handOver(fill)
         }
-        if readers.isEmpty { unreadFailure = code }
         if isWorthRetrying { return charge(fill, because: code) + handOver(fill) }
+        if readers.isEmpty { unreadFailure = code }
         // A reader that has just received the description has not called `want` yet. It counts as dependent.
         let unwaiting = readers.filter { _, reader in
             !reader.isWaiting && reader.wanted.map { $0.overlaps(fill.remaining) } ?? true
@@ -272,11 +272,12 @@ extension FillLedger {
         readers(of: fill, where: \.isWaiting).flatMap { planOrDescribe(for: $0) }
     }
 
-    /// The readers that want a part of the fill, in order of arrival.
+    /// The readers that want a part of the fill, or of the bytes that its response lacks, in order of arrival.
     private func readers(of fill: Fill, where concerns: (Reader) -> Bool) -> [ReaderID] {
         let concernsAll = fill.window.isEmpty || acceptsRanges == false
+        let requested = fill.window.lowerBound..<max(fill.window.upperBound, fill.cutShortAt ?? 0)
         let chosen = readers.filter { _, reader in
-            concerns(reader) && (concernsAll || reader.wanted.map { $0.overlaps(fill.window) } ?? true)
+            concerns(reader) && (concernsAll || reader.wanted.map { $0.overlaps(requested) } ?? true)
         }
         return chosen.keys.sorted { $0.number < $1.number }
     }

@@ -112,7 +112,7 @@ extension FillLedger {
     /// Starts the transfer that brings the bytes from `frontier` on; nil if it is not due or not permitted.
     private mutating func nextStart(for reader: Reader, _ wanted: ByteRange, frontier: Int64) -> [Action]? {
         guard frontier < wanted.upperBound, !evicting.contains(frontier..<(frontier + 1)),
-            reader.pendingFailure?.range.contains(frontier) != true
+            reader.pendingFailure?.range.contains(frontier) != true, !isBehindSmallPart(frontier)
         else { return nil }
         let position = wanted.lowerBound
         let ahead = frontier - position
@@ -136,6 +136,11 @@ extension FillLedger {
                 for: reader, isElastic: isElastic,
                 sizedBy: reason(for: window, limit: limit(of: wanted), of: reader))
         ]
+    }
+
+    /// Whether the byte follows a small part in flight. The part is charged at its end; its continuation starts then.
+    private func isBehindSmallPart(_ frontier: Int64) -> Bool {
+        fills.contains { $0.cutShortAt != nil && $0.end == frontier && !$0.isCut }
     }
 
     /// The largest end of windows for a reader of `wanted`, speculative bytes included.

@@ -266,6 +266,39 @@ import Testing
         #expect(count == most)
     }
 
+    @Test("A small part is charged before its continuation starts")
+    func aSmallPartIsChargedBeforeItsContinuation() {
+        let settings = FillLedger.Settings(retries: 0)
+        let ledger = SharedLedger(
+            FillLedger(settings: settings, length: 1 << 20, acceptsRanges: true, extents: ByteRangeSet()))
+        let reader = ledger.reader()
+        let fill = ledger.want(0..<(1 << 20), by: reader).starts[0].fill
+        _ = ledger.began(fill, window: 0..<1000, length: 1 << 20, acceptsRanges: true)
+        _ = ledger.arrived(fill, upTo: 1000)
+        #expect(ledger.advance(reader, to: 1000).starts.isEmpty)
+        let (presence, waiting) = ledger.presence(for: reader)
+        #expect(presence == .pending && waiting.starts.isEmpty)
+
+        let actions = ledger.completed(fill)
+        #expect(actions.starts.isEmpty)
+        #expect(actions.failures == [.upstreamProtocol])
+    }
+
+    @Test("A small part that ended before its reader came is charged to it")
+    func aSmallPartThatEndedUnreadIsCharged() {
+        var attempts = FillLedger.Attempts()
+        attempts.count = FillLedgerTests.settings.retries
+        var ledger = FillLedgerTests.known()
+        let (fill, _) = ledger.carry(
+            .window(0..<1000), window: 0..<10, priority: .live, isOpenEnded: false, isMultiplexed: false)
+        _ = ledger.arrived(fill, upTo: 10)
+        _ = ledger.completed(fill)
+        let (reader, _) = ledger.join(
+            opening: .closed(0..<1000), priority: .live, needsConfirmation: false, attempts: attempts)
+        #expect(ledger.want(10..<1000, by: reader).starts.isEmpty)
+        #expect(ledger.presence(for: reader).0 == .over(.upstreamProtocol))
+    }
+
     @Test("A failure not worth retrying fails the reader at once")
     func aFailureNotWorthRetryingIsToldAtOnce() {
         let ledger = SharedLedger(FillLedgerTests.known())
