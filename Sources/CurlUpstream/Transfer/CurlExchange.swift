@@ -333,7 +333,8 @@ extension CurlExchange {
             guard case .awaited = body else { return nil }
             return CacheError(.upstreamProtocol, "The transfer from \(place) ended without a response.")
         }
-        if code == CURLE_COULDNT_CONNECT, forbidden != nil { return forbiddenError }
+        // If another address of the name was tried, its failure is the reason.
+        if code == CURLE_COULDNT_CONNECT, forbidden != nil, !hasOpenedSocket { return forbiddenError }
         var system = 0
         larder_easy_get_long(easy, CURLINFO_OS_ERRNO, &system)
         if code == CURLE_COULDNT_CONNECT, socketError != 0 { system = Int(socketError) }

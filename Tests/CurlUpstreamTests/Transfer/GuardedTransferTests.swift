@@ -2,6 +2,7 @@ import CacheCore
 import CacheTestKit
 import Glibc
 import Logging
+import Synchronization
 import Testing
 
 @testable import CurlUpstream
@@ -35,6 +36,24 @@ struct GuardedTransferTests {
         #expect(await pool.fetch(untrusted).failure() == .upstreamForbidden)
         #expect(upstream.requests.count == 1)
         #expect(upstream.connectionCount == 1)
+    }
+
+    @Test("The failure of a permitted address counts more than another address that is refused")
+    func aRefusedConnectionIsReported() async {
+        let checked = Mutex(0)
+        var settings = CurlPoolSettings(workers: 1)
+        // The first address of the name is permitted.
+        settings.refusal = { _ in
+            checked.withLock {
+                $0 += 1; return $0 > 1 ? "made-up" : nil
+            }
+        }
+        let pool = CurlWorkerPool(
+            settings: settings, clock: ContinuousClock(),
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+        let error = await pool.fetch(UpstreamRequest(url: "http://localhost:1/a")).end().error
+        #expect(error?.code == .upstreamUnreachable())
+        #expect(error?.message.contains("refused the connection") == true, "\(error?.message ?? "")")
     }
 
     @Test("Every hop of a redirect is checked")
