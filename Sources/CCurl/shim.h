@@ -45,6 +45,11 @@ static inline CURLcode larder_easy_set_on_socket(CURL *easy, curl_opensocket_cal
     return code ? code : (curl_easy_setopt)(easy, CURLOPT_OPENSOCKETDATA, context);
 }
 
+static inline CURLcode larder_easy_set_on_lookup(CURL *easy, curl_resolver_start_callback callback, void *context) {
+    CURLcode code = (curl_easy_setopt)(easy, CURLOPT_RESOLVER_START_FUNCTION, callback);
+    return code ? code : (curl_easy_setopt)(easy, CURLOPT_RESOLVER_START_DATA, context);
+}
+
 static inline CURLcode larder_easy_set_on_request(CURL *easy, curl_prereq_callback callback, void *context) {
     CURLcode code = (curl_easy_setopt)(easy, CURLOPT_PREREQFUNCTION, callback);
     return code ? code : (curl_easy_setopt)(easy, CURLOPT_PREREQDATA, context);

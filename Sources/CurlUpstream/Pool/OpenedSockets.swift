@@ -33,6 +33,9 @@ final class OpenedSockets {
         return recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) > 0
     }
 
+    /// Whether the socket is connected.
+    static func isConnected(_ socket: Int32) -> Bool { ports(of: socket) != nil }
+
     /// Moves connected sockets to `placed`, and removes closed ones if there are many.
     private func place() {
         for socket in recent {

@@ -21,6 +21,12 @@ enum CurlCallbacks {
         return exchange.receivedBody(piece, at: now) ? piece.count : Int(CURL_WRITEFUNC_ERROR)
     }
 
+    /// CURLOPT_RESOLVER_START_FUNCTION: records the start of a name lookup.
+    static let lookup: curl_resolver_start_callback = { _, _, context in
+        exchange(context)?.hasLookedUp = true
+        return 0
+    }
+
     /// CURLOPT_OPENSOCKETFUNCTION: checks each address with the address guard before a socket is created for it.
     static let openSocket: curl_opensocket_callback = { context, _, target in
         guard let target, let exchange = exchange(context) else { return CURL_SOCKET_BAD }

@@ -90,16 +90,35 @@ struct CurlError: Error, CustomStringConvertible {
     }
 }
 
+/// The step in which a transfer waits for its upstream.
+enum TransferStep: CaseIterable {
+    case nameLookup, connect, tls, firstByte, body
+    /// Another transfer makes the connection, which both may share.
+    case sharedConnection
+}
+
 extension CacheError {
-    /// The error of an expired timeout; its message has the limit in seconds.
-    static func upstreamTimedOut(_ timeout: Timeout, host: String, after limits: TransferTimeouts) -> CacheError {
-        func seconds(_ limit: Duration?) -> String { "\((limit ?? .zero).inSeconds) s" }
-        let sentence =
+    /// The error of an expired timeout; its message has the step that did not end, and the limit in seconds.
+    static func upstreamTimedOut(
+        _ timeout: Timeout, in step: TransferStep, host: String, after limits: TransferTimeouts
+    ) -> CacheError {
+        let limit =
             switch timeout {
-            case .connect: "The connection to \(host) was not established within \(seconds(limits.connect))."
-            case .firstByte: "\(host) sent no response within \(seconds(limits.firstByte))."
-            case .idle: "\(host) sent no bytes of the response body for \(seconds(limits.idle))."
-            default: "The transfer from \(host) did not finish within \(seconds(limits.total))."
+            case .connect: limits.connect
+            case .firstByte: limits.firstByte
+            case .idle: limits.idle
+            default: limits.total
+            }
+        let seconds = "\((limit ?? .zero).inSeconds) s"
+        let sentence =
+            switch step {
+            case .nameLookup: "The name lookup of \(host) did not end within \(seconds); check the DNS."
+            case .connect: "The TCP connection to \(host) was not established within \(seconds)."
+            case .tls: "The TLS handshake with \(host) did not end within \(seconds)."
+            case .sharedConnection: "Another transfer did not establish the connection to \(host) within \(seconds)."
+            case .firstByte: "\(host) sent no first byte of a response within \(seconds)."
+            case .body where timeout == .idle: "\(host) sent no bytes of the response body for \(seconds)."
+            case .body: "The transfer from \(host) did not end within \(seconds)."
             }
         return CacheError(.upstreamTimedOut(timeout), sentence)
     }

@@ -7,7 +7,7 @@ extension CurlExchange {
 
     /// A socket was created for the current hop.
     func opened(_ socket: Int32) {
-        hasOpenedSocket = true
+        openedSocket = socket
         sockets.opened(socket)
     }
 
@@ -58,9 +58,10 @@ extension CurlExchange {
         rest = nil
         isShut = false
         forbidden = nil
+        hasLookedUp = false
         socketError = 0
         needsFreshConnection = false
-        hasOpenedSocket = false
+        openedSocket = nil
     }
 
     /// The region for which a request to the target of the current redirect is signed; nil: no credentials are sent
@@ -90,6 +91,14 @@ extension CurlExchange {
         return hosts.patterns.contains(target)
             // An unparsable URL of the origin permits nothing.
             || hosts.ownURLs.contains { (try? CurlURL.parse($0))?.isSameHost(as: target) ?? false }
+    }
+
+    /// The step of the current hop that has not ended.
+    var step: TransferStep {
+        if timers.isConnected { return timers.isResponding ? .body : .firstByte }
+        // libcurl states the time of the TCP connection only after that of TLS.
+        if let openedSocket { return OpenedSockets.isConnected(openedSocket) ? .tls : .connect }
+        return hasLookedUp ? .nameLookup : .sharedConnection
     }
 
     /// The current hop's response head, as passed to the delegate.

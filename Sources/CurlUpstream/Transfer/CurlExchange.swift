@@ -37,6 +37,9 @@ final class CurlExchange {
     var timers: TransferTimers
     /// The kind of address that the address guard refused; nil: none.
     var forbidden: String?
+    /// Whether libcurl has started the name lookup of the current hop. A transfer that waits for a connection of another
+    /// one starts none.
+    var hasLookedUp = false
     /// The `errno` of a failed socket creation for the current hop; 0: none.
     var socketError: Int32 = 0
     /// The rate limit lets no bytes in before this time; nil: no wait.
@@ -61,8 +64,10 @@ final class CurlExchange {
     private var isAnnounced = false
     /// Whether the current hop must not reuse a connection.
     var needsFreshConnection = false
+    /// The last socket that was created for the current hop; nil: none.
+    var openedSocket: Int32?
     /// Whether a socket was created for the current hop, so that its connection is new.
-    var hasOpenedSocket = false
+    var hasOpenedSocket: Bool { openedSocket != nil }
     private let buffers: BufferPool
     let sockets: OpenedSockets
     /// The URL that is sent: that of the current hop with the query that authorizes it.
@@ -260,7 +265,7 @@ final class CurlExchange {
         // The status counts, although its body is late.
         if case .excerpted = body { _ = deliverExcerpt(now()) }
         guard outcome == nil, timeout == .total || !isDraining else { return }
-        outcome = .failure(.upstreamTimedOut(timeout, host: place, after: transfer.request.timeouts))
+        outcome = .failure(.upstreamTimedOut(timeout, in: step, host: place, after: transfer.request.timeouts))
     }
 
     /// Ends the current hop with libcurl's code. Returns the result of the transfer; nil if another hop follows with a

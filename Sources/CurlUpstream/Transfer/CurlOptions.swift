@@ -106,6 +106,7 @@ struct CurlOptions {
     private mutating func setCallbacks(_ context: UnsafeMutableRawPointer) {
         keep(larder_easy_set_on_header(easy, CurlCallbacks.header, context))
         keep(larder_easy_set_on_body(easy, CurlCallbacks.body, context))
+        keep(larder_easy_set_on_lookup(easy, CurlCallbacks.lookup, context))
         keep(larder_easy_set_on_socket(easy, CurlCallbacks.openSocket, context))
         keep(larder_easy_set_on_request(easy, CurlCallbacks.beforeRequest, context))
     }

@@ -33,6 +33,14 @@ struct TransferTimers {
     /// Whether the current hop has an established connection.
     var isConnected: Bool { if case .connecting = step { false } else { true } }
 
+    /// Whether the final response of the current hop has begun.
+    var isResponding: Bool {
+        switch step {
+        case .connecting, .awaitingHead: false
+        case .receiving, .draining: true
+        }
+    }
+
     /// A hop starts to connect; the connect timeout runs.
     mutating func hopBegan(at now: Instant) { enter(.connecting, now) }
     /// The connection is established; the first-byte timeout runs.

@@ -66,7 +66,31 @@ struct TimeoutTests {
         var request = upstream.request("/a")
         request.url = "https://127.0.0.1:\(upstream.port)/a"
         request.timeouts = timeouts(connect: .milliseconds(80), firstByte: .seconds(30), total: .seconds(30))
-        #expect(await pool.fetch(request).failure() == .upstreamTimedOut(.connect))
+        let error = await pool.fetch(request).end().error
+        #expect(error?.code == .upstreamTimedOut(.connect))
+        #expect(error?.message.contains("TLS handshake") == true, "\(error?.message ?? "")")
+    }
+
+    @Test("The total timeout names the step that did not end")
+    func theTotalTimeoutNamesTheStep() async {
+        let latch = LoopbackLatch()
+        upstream.failNext("/a", .stallBeforeHead(until: latch))
+        var request = upstream.request("/a")
+        request.timeouts = timeouts(connect: .seconds(30), firstByte: .seconds(30), total: .milliseconds(400))
+        let error = await pool.fetch(request).end().error
+        #expect(error?.message.contains("no first byte of a response within 0.4 s") == true, "\(error?.message ?? "")")
+        latch.release()
+    }
+
+    @Test("Each step of a connection has a sentence of its own")
+    func eachStepHasASentence() {
+        let sentences = TransferStep.allCases.map {
+            CacheError.upstreamTimedOut(.connect, in: $0, host: "media.example:443", after: .init()).message
+        }
+        #expect(Set(sentences).count == sentences.count)
+        for (sentence, part) in zip(sentences, ["name lookup", "TCP connection", "TLS handshake", "first byte"]) {
+            #expect(sentence.contains(part) && sentence.contains("5 s"))
+        }
     }
 
     @Test("A slow but steady body is not idle")
