@@ -1,6 +1,7 @@
 /// Rules for base URLs, to which the paths of an origin or of its mirrors are appended.
 package enum BaseURL {
-    /// The reason for which `text` is not a base URL; nil if it is one.
+    /// The reason for which `text` is not a base URL; nil if it is one. A host with letters outside ASCII is permitted
+    /// here: ``Upstream/parse(url:)`` converts it.
     static func fault(in text: String) -> String? {
         guard !text.isEmpty else { return "The base URL is missing; give the URL of the origin's files." }
         let lowered = FieldText.lowered(text)
@@ -16,7 +17,13 @@ package enum BaseURL {
             return "The base URL must contain a host, and at most a port from 1 to 65535."
         }
         if authority.contains(UInt8(ascii: "@")) { return "The base URL must not contain a user or a password." }
-        guard rest.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\\") }) else {
+        let host = host(of: String(decoding: authority, as: UTF8.self))
+        guard host.hasPrefix("[") || isName(host) else {
+            return "The host of the base URL must be a name of letters, digits, hyphens and single dots, "
+                + "or an address: four numbers up to 255, or IPv6 in brackets."
+        }
+        let others = host.hasPrefix("[") ? rest : rest.dropFirst(host.utf8.count)
+        guard others.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\\") }) else {
             return "The base URL must be ASCII without blanks, control characters and backslashes."
         }
         if rest.contains(UInt8(ascii: "?")) || rest.contains(UInt8(ascii: "#")) {
@@ -24,6 +31,34 @@ package enum BaseURL {
         }
         return nil
     }
+
+    /// The host in an authority without a user; an IPv6 address has brackets.
+    private static func host(of authority: String) -> Substring {
+        authority.hasPrefix("[") ? authority[...] : authority.prefix { $0 != ":" }
+    }
+
+    /// Whether the text is a host name (RFC 1123 §2.1), also with underscores and letters outside ASCII, or an IPv4
+    /// address. A name whose last label is a number would be an address to libcurl.
+    private static func isName(_ host: Substring) -> Bool {
+        var labels = host.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        if labels.count > 1, labels.last?.isEmpty == true { labels.removeLast() }
+        guard host.utf8.count <= 253, let last = labels.last,
+            labels.allSatisfy({ (1...63).contains($0.count) && $0.allSatisfy(isNameByte) })
+        else { return false }
+        guard last.allSatisfy(isDigit) || last.starts(with: "0x".utf8) || last.starts(with: "0X".utf8) else {
+            return true
+        }
+        return labels.count == 4 && labels.allSatisfy { UInt8(Substring($0)) != nil }
+    }
+
+    private static func isNameByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), 0x80...: true
+        default: isDigit(byte) || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
+        }
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
 
     /// Whether the text is a host with an optional port; an IPv6 address has brackets. A user is permitted here.
     private static func isAddress(_ text: String) -> Bool {

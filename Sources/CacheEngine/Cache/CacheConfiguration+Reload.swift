@@ -68,7 +68,7 @@ extension CacheConfiguration {
     }
 
     /// Puts `group` before the name of an invalid setting.
-    private static func naming(
+    static func naming(
         _ group: String, _ body: () async throws(CacheError) -> Void
     ) async throws(CacheError) {
         do {

@@ -51,7 +51,8 @@ package final class CacheConfiguration: Sendable {
         adopt(RevisedPolicy(settings: kept.value, revision: kept.revision))
     }
 
-    /// Loads the origins from the catalog.
+    /// Loads the origins from the catalog. Throws `.invalidField` with the dotted name of the setting if a changed origin
+    /// of the configuration has an invalid URL.
     func loadOrigins() async throws(CacheError) {
         let catalog = context.store.catalog
         for kept in try await catalog.origins() {
@@ -59,6 +60,9 @@ package final class CacheConfiguration: Sendable {
         }
         // Configured origins replace stored ones of the same name.
         for origin in settings.origins where origins[origin.name]?.origin != origin {
+            try await Self.naming("origins.\(origin.name)") { () async throws(CacheError) in
+                try self.checkURLs(of: origin)
+            }
             let revision = try await catalog.saveOrigin(origin)
             origins[origin.name] = OriginTable.Entry(origin: origin, revision: revision)
         }
@@ -154,6 +158,10 @@ package final class CacheConfiguration: Sendable {
     func checkValues(of origin: Origin) throws(CacheError) {
         try origin.settings.validate()
         try requireDirectories(for: origin.settings)
+        try checkURLs(of: origin)
+    }
+
+    private func checkURLs(of origin: Origin) throws(CacheError) {
         try requireURL(origin.settings.baseURL, field: "baseURL")
         for (index, mirror) in origin.settings.mirrors.enumerated() {
             try requireURL(mirror, field: "mirrors[\(index)]")
@@ -167,12 +175,17 @@ package final class CacheConfiguration: Sendable {
         try await context.diskThreads.run { try upstream.check(tls) }
     }
 
-    /// Validates a URL with the parser that is used for fetches.
+    /// Validates a URL with the parser that is used for fetches. A host with letters outside ASCII is rejected with its
+    /// ASCII form, because hosts are compared as text.
     private func requireURL(_ url: String, field: String) throws(CacheError) {
+        let parsed: UpstreamURL
         do {
-            _ = try context.upstream.parse(url: url)
+            parsed = try context.upstream.parse(url: url)
         } catch {
             throw CacheError(.invalidField(field), error.message, cause: error)
+        }
+        guard url.utf8.allSatisfy({ $0 < 0x80 }) else {
+            throw .invalid(field, "Write the host of the URL in ASCII: \(parsed.host).")
         }
     }
 

@@ -47,7 +47,7 @@ enum Larder {
                 random: SystemRandomSource(), logger: logger, events: events,
                 tracer: tracing.tracer, environment: ProcessInfo.processInfo.environment),
             settings: settings.cache)
-        try await cache.prepare()
+        try await prepare(cache)
         var counter = settings.apiSettings(
             openAPI: EmbeddedDocument.openAPI,
             dashboard: EmbeddedDocument.dashboard.map { APISettings.DashboardFile(name: $0.name, text: $0.text) },
@@ -85,6 +85,24 @@ enum Larder {
             throw SettingsError("listen.address", "cannot listen on \(settings.listen.address): \(error)")
         }
         try outcome.get()
+    }
+
+    /// The error of a server that could not listen. A fault of a socket's file names its setting.
+    private static func listenFault(_ error: any Error, _ address: ListenAddress) -> SettingsError {
+        if let error = error as? CacheError, case .invalidField(let key) = error.code {
+            return SettingsError(key, error.message)
+        }
+        return SettingsError("listen.address", "cannot listen on \(address): \(error)")
+    }
+
+    /// Loads the stored state; errors of the configuration's origins refer to their settings.
+    private static func prepare(_ cache: AssetCache) async throws {
+        do throws(CacheError) {
+            try await cache.prepare()
+        } catch {
+            guard case .invalidField(let key) = error.code else { throw error }
+            throw SettingsError(key, error.message)
+        }
     }
 
     /// The group that ends the services after a signal, within the time limits for a shutdown.

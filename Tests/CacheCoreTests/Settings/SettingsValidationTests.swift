@@ -32,6 +32,14 @@ import Testing
         try PolicySettings(capacityBytes: 16 << 20, maxIdle: .milliseconds(1), maxAge: .seconds(1)).validate()
     }
 
+    @Test(
+        "Accepts base URLs with names and addresses",
+        arguments: [
+            "http://a", "http://a_b.example:81/x", "https://media.example./x", "http://1.2.3.4", "http://[::1]:81/x",
+            "http://4.example", "http://xn--bcher-kva.example", "http://bücher.example/x", "http://1.2.3.4a",
+        ])
+    func takesBaseURLs(_ url: String) throws { try OriginSettings(baseURL: url).validate() }
+
     private static let origins: [(String, @Sendable (inout OriginSettings) -> Void)] = [
         ("baseURL", { $0.baseURL = "" }), ("baseURL", { $0.baseURL = "ftp://h/" }),
         ("baseURL", { $0.baseURL = "http://" }),
@@ -42,6 +50,13 @@ import Testing
         ("baseURL", { $0.baseURL = "http://h/#a" }), ("baseURL", { $0.baseURL = "http://h/\r\nX: 1" }),
         ("baseURL", { $0.baseURL = "http://h\\@x/" }), ("baseURL", { $0.baseURL = "http://h/a b" }),
         ("baseURL", { $0.baseURL = "http://h/" + String(repeating: "a", count: 2048) }),
+        ("baseURL", { $0.baseURL = "http://a..test/" }), ("baseURL", { $0.baseURL = "http://.test" }),
+        ("baseURL", { $0.baseURL = "http://256.1.1.1/" }), ("baseURL", { $0.baseURL = "http://1.1.1" }),
+        ("baseURL", { $0.baseURL = "http://1.1.1.1.1" }), ("baseURL", { $0.baseURL = "http://127.0.0.1../" }),
+        ("baseURL", { $0.baseURL = "http://0x7f.1/" }), ("baseURL", { $0.baseURL = "http://a.0x1/" }),
+        ("baseURL", { $0.baseURL = "http://%75p.test/" }), ("baseURL", { $0.baseURL = "http://a*b.test/" }),
+        ("baseURL", { $0.baseURL = "http://" + String(repeating: "a", count: 64) + ".test" }),
+        ("baseURL", { $0.baseURL = "http://b.example/ü" }),
         ("headers", { $0.headers = ["X A": "1"] }), ("headers", { $0.headers = ["": "1"] }),
         ("headers", { $0.headers = HeaderList((0..<65).map { .init("X-\($0)", "1") }) }),
         ("headers.X-A", { $0.headers = ["X-A": "1\r\nX-B: 2"] }), ("headers.X-A", { $0.headers = ["X-A": " 1"] }),

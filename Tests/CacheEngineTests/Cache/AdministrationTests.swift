@@ -30,6 +30,17 @@ import Testing
         }
     }
 
+    @Test("A base URL with letters outside ASCII is rejected with its ASCII form")
+    func internationalHosts() async throws {
+        try await bench.cache().run { cache in
+            let origin = Origin(name: "books", settings: OriginSettings(baseURL: "http://bücher.example/a"))
+            let error = await #expect(throws: CacheError.self) { try await cache.configuration.setOrigin(origin) }
+
+            #expect(error?.code == .invalidField("baseURL"))
+            #expect(error?.message.contains("xn--bcher-kva.example") == true)
+        }
+    }
+
     @Test("A map shows the cached parts")
     func aMapShowsWhichPartsAreOnDisk() async throws {
         bench.upstream.serve("/m", LoopbackAsset(size: 1000))
