@@ -2,6 +2,15 @@ import CacheCore
 
 /// The settings of the HTTP server.
 package struct APISettings: Sendable {
+    /// The addresses of the server.
+    package enum Listener: Hashable, Sendable {
+        /// A host name or address, and a port; 0 selects a free port. `localhost` means the loopback addresses of both
+        /// families.
+        case tcp(host: String, port: Int)
+        /// The path of a Unix socket and the mode of its file.
+        case unix(path: String, mode: UInt32)
+    }
+
     /// TLS settings. The files are reloaded when they change.
     package struct TLS: Hashable, Sendable {
         /// Path of the certificate chain in PEM format.
@@ -113,10 +122,7 @@ package struct APISettings: Sendable {
         }
     }
 
-    /// Host name or address to listen on.
-    package var host: String
-    /// Port to listen on; 0 selects a free port.
-    package var port: Int
+    package var listener: Listener
     /// Nil: plain HTTP.
     package var tls: TLS?
     package var access: AccessRules
@@ -134,12 +140,11 @@ package struct APISettings: Sendable {
     package var dashboard: [DashboardFile]
 
     package init(
-        host: String = "127.0.0.1", port: Int = 8080, tls: TLS? = nil, access: AccessRules = AccessRules(),
+        listener: Listener = .tcp(host: "127.0.0.1", port: 8080), tls: TLS? = nil, access: AccessRules = AccessRules(),
         cors: CORSRules = CORSRules(), limits: Limits = Limits(), isFastPathEnabled: Bool = true, version: String,
         openAPI: String, dashboard: [DashboardFile] = []
     ) {
-        self.host = host
-        self.port = port
+        self.listener = listener
         self.tls = tls
         self.access = access
         self.cors = cors

@@ -12,13 +12,13 @@ package import ServiceLifecycle
 /// - Parameters:
 ///   - live: The settings that can change; nil: those of `settings`, which never change.
 ///   - source: The configuration for `/v1/configuration`.
-///   - onRunning: Called when the server listens, with its port (nil if it has none).
+///   - onRunning: Called when the server listens on all its addresses.
 /// - Throws: `.invalidField` if the certificate files are unusable.
 package func makeApplication(
     cache: AssetCache, settings: APISettings, live: LiveAPISettings? = nil,
     source: any ConfigurationSource = FixedConfiguration(), random: any RandomSource, clock: any Clock<Duration>,
     wallClock: any WallClock, logger: Logger,
-    onRunning: @escaping @Sendable (_ port: Int?) async -> Void = { _ in }
+    onRunning: @escaping @Sendable (BoundAddresses) async -> Void = { _ in }
 ) throws(CacheError) -> some Service {
     let live = live ?? LiveAPISettings(settings)
     let load = AdmissionLimits(live)
@@ -40,26 +40,35 @@ package func makeApplication(
     let (responseCaches, sendBufferBudget) = (PreparedResponseCaches(random: random), SendBufferBudget.ofThisMachine())
     let rates = ReaderRates()
     let pacing = CongestionControl.ofThisMachine()
-    let services: [any Service] = [feed] + (certificates.map { [$0] } ?? [])
-    let application = Application(
-        router: SignedTargetBuilder(router: router, live: live),
-        server: HTTPServerBuilder { responder in
-            HTTPServerChannel(
-                responder: responder, live: live, certificates: shelf, wallClock: wallClock,
-                random: random, content: content, responseCaches: responseCaches,
-                connections: load.connections, sendBufferBudget: sendBufferBudget, pacing: pacing, rates: rates)
+    let responder = SignedTargetResponder(router.buildResponder(), live)
+    let listener = ListenerService(
+        listener: settings.listener, logger: logger,
+        makeServer: { address, onBound in
+            let application = Application(
+                responder: responder,
+                server: HTTPServerBuilder { responder in
+                    HTTPServerChannel(
+                        responder: responder, live: live, certificates: shelf, wallClock: wallClock,
+                        random: random, content: content, responseCaches: responseCaches,
+                        connections: load.connections, sendBufferBudget: sendBufferBudget, pacing: pacing,
+                        rates: rates)
+                },
+                configuration: ApplicationConfiguration(
+                    address: address, backlog: 4096,
+                    // At this number of connections the server stops accepting; further ones wait in the backlog.
+                    availableConnectionsDelegate: MaximumAvailableConnections(
+                        load.connections.acceptLimit, logger: logger)),
+                onServerRunning: {
+                    await pacing.spare($0)
+                    await onBound($0)
+                },
+                logger: logger)
+            return PlacedService(
+                executor: EventLoopExecutor(application.eventLoopGroup.any()), service: application)
         },
-        configuration: ApplicationConfiguration(
-            address: .hostname(settings.host, port: settings.port), backlog: 4096,
-            // At this number of connections the server stops accepting; further ones wait in the backlog.
-            availableConnectionsDelegate: MaximumAvailableConnections(load.connections.acceptLimit, logger: logger)),
-        services: services.map { PlacedService(executor: globalConcurrentExecutor, service: $0) },
-        onServerRunning: {
-            await pacing.spare($0)
-            await onRunning($0.localAddress?.port)
-        },
-        logger: logger)
-    return PlacedService(executor: EventLoopExecutor(application.eventLoopGroup.any()), service: application)
+        onRunning: { await onRunning(BoundAddresses($0, scheme: settings.tls == nil ? "http" : "https")) })
+    let services: [any Service] = [feed] + (certificates.map { [$0] } ?? []) + [listener]
+    return ServiceGroup(configuration: .init(services: services, logger: logger))
 }
 
 /// A service on an executor. The server accepts connections on an event loop, because requests and jobs can keep the shared

@@ -36,7 +36,8 @@ struct TestService: Sendable {
         change(&media.settings)
         let log = LogRecord()
         var settings = APISettings(
-            port: 0, tls: tls, access: access, limits: limits, isFastPathEnabled: isFastPathEnabled,
+            listener: .tcp(host: "127.0.0.1", port: 0), tls: tls, access: access, limits: limits,
+            isFastPathEnabled: isFastPathEnabled,
             version: "0.1.0-test",
             openAPI: "openapi: 3.1.0\n",
             dashboard: [.init(name: "index.html", text: "<!doctype html>"), .init(name: "main.js", text: "export {}")])
@@ -51,7 +52,7 @@ struct TestService: Sendable {
                 cache: cache, settings: apiSettings, live: live, source: source, random: SeededChance(),
                 clock: ContinuousClock(),
                 wallClock: test.wallClock, logger: log.logger
-            ) { port.yield($0 ?? 0) }
+            ) { port.yield($0.port ?? 0) }
             let group = ServiceGroup(configuration: .init(services: [application], logger: log.logger))
             try await withThrowingTaskGroup(of: Void.self) { tasks in
                 tasks.addTask { try await group.run() }

@@ -7,6 +7,7 @@
 
 import argparse
 import atexit
+import contextlib
 import hashlib
 import json
 import os
@@ -14,6 +15,8 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
+import subprocess
 import sys
 import tempfile
 import time
@@ -89,6 +92,37 @@ class Stage:
 
     def equal(self, found, expected, sentence):
         self.check(found == expected, f"{sentence}: {found!r} instead of {expected!r}")
+
+
+class Listening:
+    """A service with listen options of its own, and its log."""
+
+    def __init__(self, stage, folder, *options):
+        self.program, self.path = stage.program, stage.directory / f"{folder}.log"
+        origin = f"origins.media.baseURL=http://127.0.0.1:{stage.upstream.port}"
+        with open(self.path, "wb") as log:
+            self.process = subprocess.Popen(
+                [
+                    stage.program, "serve", "--data-directory", stage.directory / folder, "--set", origin,
+                    "--set", "origins.media.allowPrivateAddresses=true", *options,
+                ],
+                stdout=log, stderr=log,
+            )  # fmt: skip
+        atexit.register(self.process.kill)
+
+    def log(self):
+        return self.path.read_text()
+
+    def is_ready(self, *options):
+        """Waits until the service is ready; False if it ends."""
+        while self.process.poll() is None:
+            if subprocess.run([self.program, "healthcheck", *options], capture_output=True, timeout=60).returncode == 0:
+                return True
+            time.sleep(0.05)
+        return False
+
+    def end(self):
+        return self.process.wait(60)
 
 
 @case
@@ -405,6 +439,63 @@ def purge(stage):
     stage.check(status == 0 and documents[0]["dryRun"] and documents[1]["state"] == "done", "JSON", output + errors)
     status, output, _ = stage.client.run(*selection, "--yes")
     stage.check(status == 0 and output == "No assets match.\n", "nothing to purge", output)
+
+
+@case
+def unix_socket(stage):
+    """A Unix socket serves content, the API and the client; its file belongs to one process at a time."""
+    path = stage.directory / "larder.sock"
+    client = Client(stage.program, f"unix:{path}")
+    listen = ("--listen", f"unix:{path}")
+
+    def curl(*arguments):
+        return subprocess.run(["curl", "-sS", "--unix-socket", path, *arguments], capture_output=True, timeout=30).stdout
+
+    first = Listening(stage, "socket", *listen, "--set", "listen.socketMode=0620")
+    stage.check(first.is_ready(*listen), "the service is ready", first.log())
+    stage.equal(client.run("healthcheck", "--url", f"unix:{path}")[0], 0, "healthcheck --url")
+    stage.equal(oct(path.stat().st_mode & 0o777), "0o620", "mode of the socket")
+    content = curl("http://localhost/o/media/song.mp3")
+    stage.check(content == (stage.directory / "files" / "song.mp3").read_bytes(), "content", f"{len(content)} bytes")
+    stage.check("requests" in json.loads(curl("http://localhost/v1/stats")), "API")
+    status, output, errors = client.run("stats", "--json")
+    stage.check(status == 0 and json.loads(output)["requests"]["total"] == 1, "client", output + errors)
+    stage.check(f"address=unix:{path} " in first.log() and "client=unix " in first.log(), "log", first.log())
+
+    second = Listening(stage, "socket2", *listen)
+    stage.equal(second.end(), 78, "exit status of a second process")
+    stage.check("listen.address: Another process listens" in second.log(), "message of a second process", second.log())
+    stage.equal(client.run("healthcheck", *listen)[0], 0, "the first process keeps its socket")
+
+    first.process.kill()
+    first.process.wait()
+    stage.check(path.exists(), "a killed process leaves its file")
+    stage.equal(client.run("healthcheck", *listen)[0], 1, "healthcheck without a service")
+    _, _, errors = client.run("stats")
+    stage.check(f"unix:{path}" in errors, "client without a service", errors)
+    third = Listening(stage, "socket", *listen)
+    stage.check(third.is_ready(*listen), "the file of a killed process is replaced", third.log())
+    stage.equal(oct(path.stat().st_mode & 0o777), "0o660", "default mode of the socket")
+    third.process.terminate()
+    stage.equal(third.end(), 0, "exit status after a stop")
+    stage.check(not path.exists(), "the file is removed at the stop")
+
+
+@case
+def localhost(stage):
+    """localhost is an address of each family."""
+    port = free_port()
+    service = Listening(stage, "localhost", "--listen", f"localhost:{port}")
+    stage.check(service.is_ready("--listen", f"localhost:{port}"), "the service is ready", service.log())
+    urls = [f"http://127.0.0.1:{port}"]
+    with contextlib.suppress(OSError), socket.create_server(("::1", 0), family=socket.AF_INET6):
+        urls.append(f"http://[::1]:{port}")
+    for url in urls:
+        with urllib.request.urlopen(f"{url}/health/ready", timeout=30) as response:
+            stage.equal(response.status, 200, url)
+    stage.check(f"address={' '.join(urls)} " in service.log(), "addresses in the log", service.log())
+    service.process.terminate()
+    stage.equal(service.end(), 0, "exit status after a stop")
 
 
 @case

@@ -8,7 +8,8 @@ struct ServiceOptions: ParsableArguments {
     @Option(
         name: .long,
         help: ArgumentHelp(
-            "URL of the service (environment: LARDER_URL; default: \(ServiceAddress.standard)).", valueName: "url"))
+            "URL of the service, or unix:/path (environment: LARDER_URL; default: \(ServiceAddress.standard)).",
+            valueName: "url"))
     var url: String?
 
     @Option(

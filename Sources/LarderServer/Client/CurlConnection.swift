@@ -102,9 +102,10 @@ final class CurlConnection {
             ]
         }
         var texts: [(CURLoption, String)] = [
-            (CURLOPT_URL, address.description + request.target), (CURLOPT_PROTOCOLS_STR, "http,https"),
+            (CURLOPT_URL, address.url + request.target), (CURLOPT_PROTOCOLS_STR, "http,https"),
             (CURLOPT_PROXY, ""), (CURLOPT_NOPROXY, "*"), (CURLOPT_USERAGENT, "larder/" + LarderCommand.version),
         ]
+        if let path = address.socketPath { texts.append((CURLOPT_UNIX_SOCKET_PATH, path)) }
         if let authorities { texts.append((CURLOPT_CAINFO, authorities)) }
         switch request.method {
         case .get: options.append((CURLOPT_HTTPGET, 1))

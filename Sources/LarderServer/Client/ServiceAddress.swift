@@ -1,7 +1,8 @@
 import CCurl
 import CacheCore
 
-/// The base URL of a service: scheme, host, port and an optional path, without a slash at its end.
+/// The base URL of a service: scheme, host, port and an optional path, without a slash at its end. Or a Unix socket, as
+/// in `unix:/run/larder.sock`.
 struct ServiceAddress: Hashable, Sendable, CustomStringConvertible {
     /// An address that cannot be used; its description is a sentence.
     struct Fault: Error, CustomStringConvertible {
@@ -11,8 +12,19 @@ struct ServiceAddress: Hashable, Sendable, CustomStringConvertible {
     static let standard = "http://127.0.0.1:8080"
 
     let description: String
+    /// The base URL of requests.
+    let url: String
+    /// The path of the Unix socket; nil: the service listens at the host of the URL.
+    let socketPath: String?
 
     init(_ text: String) throws(Fault) {
+        guard !text.hasPrefix("unix:") else {
+            guard case .unix(let path)? = ListenAddress(text) else {
+                throw Fault(description: "\"\(text)\" is not unix: and the absolute path of a socket.")
+            }
+            (description, url, socketPath) = (text, "http://localhost", path)
+            return
+        }
         guard let url = curl_url() else { throw Fault(description: "No memory is left for a URL.") }
         defer { curl_url_cleanup(url) }
         func part(_ part: CURLUPart) -> String? {
@@ -31,6 +43,6 @@ struct ServiceAddress: Hashable, Sendable, CustomStringConvertible {
             throw Fault(description: "\"\(text)\" has a query or a fragment; remove it.")
         }
         while whole.last == "/" { whole.removeLast() }
-        description = whole
+        (description, self.url, socketPath) = (whole, whole, nil)
     }
 }

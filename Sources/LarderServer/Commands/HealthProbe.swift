@@ -1,3 +1,4 @@
+import CacheAPI
 import CacheCore
 
 #if canImport(Glibc)
@@ -29,14 +30,18 @@ struct HealthProbe {
         self.isEncrypted = isEncrypted
     }
 
-    /// Parses `http://host[:port][/path]`; nil for any other text. The default port is 80, the default path is
-    /// `/health/ready`.
+    /// Parses `http://host[:port][/path]` and `unix:/path` of a socket; nil for any other text. The default port is 80, the
+    /// default path is `/health/ready`.
     init?(url: String) {
+        if case .unix(let path)? = ListenAddress(url) {
+            self.init(address: .unix(path: path), path: "/health/ready", isEncrypted: false)
+            return
+        }
         guard url.hasPrefix("http://") else { return nil }
         let rest = url.dropFirst(7)
         let authority = String(rest.prefix { $0 != "/" })
         let path = String(rest.dropFirst(authority.count))
-        guard let address = ListenAddress(authority) ?? ListenAddress("\(authority):80"),
+        guard let address = ListenAddress(authority) ?? ListenAddress("\(authority):80"), case .host = address,
             path.utf8.allSatisfy({ $0 > 32 && $0 < 127 })
         else { return nil }
         self.init(address: address, path: path.isEmpty ? "/health/ready" : path, isEncrypted: false)
@@ -48,7 +53,8 @@ struct HealthProbe {
         let socket = try connected(within: limit)
         defer { close(socket) }
         guard !isEncrypted else { return 200 }
-        let request = "GET \(path) HTTP/1.1\r\nHost: \(address)\r\nConnection: close\r\n\r\n"
+        let host = if case .unix = address { "localhost" } else { "\(address)" }
+        let request = "GET \(path) HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\r\n"
         let bytes = Array(request.utf8)
         guard send(socket, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count else {
             throw Refusal("accepted the connection but not the request")
@@ -67,16 +73,26 @@ struct HealthProbe {
 
     /// A socket that is connected to the first address that accepts.
     private func connected(within limit: Duration) throws(Refusal) -> Int32 {
+        switch address {
+        case .host(let host, let port): return try Self.connected(to: host, port: port, within: limit)
+        case .unix(let path):
+            guard let socket = UnixSocketFile.connect(to: path) else { throw Refusal("accepts no connection") }
+            Self.setLimit(limit, on: socket)
+            return socket
+        }
+    }
+
+    private static func connected(to host: String, port: Int, within limit: Duration) throws(Refusal) -> Int32 {
         var hints = addrinfo()
-        hints.ai_socktype = Self.streamType
+        hints.ai_socktype = streamType
         var found: UnsafeMutablePointer<addrinfo>?
-        guard getaddrinfo(address.host, String(address.port), &hints, &found) == 0 else {
+        guard getaddrinfo(host, String(port), &hints, &found) == 0 else {
             throw Refusal("does not resolve to an address")
         }
         defer { freeaddrinfo(found) }
         var next = found
         while let candidate = next {
-            if let socket = Self.open(candidate.pointee, within: limit) { return socket }
+            if let socket = open(candidate.pointee, within: limit) { return socket }
             next = candidate.pointee.ai_next
         }
         throw Refusal("accepts no connection")
@@ -86,15 +102,19 @@ struct HealthProbe {
     private static func open(_ candidate: addrinfo, within limit: Duration) -> Int32? {
         let descriptor = socket(candidate.ai_family, candidate.ai_socktype, candidate.ai_protocol)
         guard descriptor >= 0 else { return nil }
-        var wait = timeval(tv_sec: Int(limit.components.seconds), tv_usec: 0)
-        for option in [SO_SNDTIMEO, SO_RCVTIMEO] {
-            setsockopt(descriptor, SOL_SOCKET, option, &wait, socklen_t(MemoryLayout<timeval>.size))
-        }
+        setLimit(limit, on: descriptor)
         guard connect(descriptor, candidate.ai_addr, candidate.ai_addrlen) == 0 else {
             close(descriptor)
             return nil
         }
         return descriptor
+    }
+
+    private static func setLimit(_ limit: Duration, on descriptor: Int32) {
+        var wait = timeval(tv_sec: Int(limit.components.seconds), tv_usec: 0)
+        for option in [SO_SNDTIMEO, SO_RCVTIMEO] {
+            setsockopt(descriptor, SOL_SOCKET, option, &wait, socklen_t(MemoryLayout<timeval>.size))
+        }
     }
 
     /// The first line of the response, at most 4 KiB. Empty if the connection ends before any byte.

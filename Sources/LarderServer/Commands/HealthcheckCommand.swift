@@ -12,10 +12,10 @@ struct HealthcheckCommand: ParsableCommand {
     /// Only the listen address and the TLS files are used.
     @OptionGroup var source: SettingsSource
 
-    @Option(name: .long, help: ArgumentHelp("Listen address of the service.", valueName: "host:port"))
+    @Option(name: .long, help: ArgumentHelp("Listen address of the service.", valueName: "address"))
     var listen: String?
 
-    @Option(name: .long, help: ArgumentHelp("URL of the request (http only).", valueName: "url"))
+    @Option(name: .long, help: ArgumentHelp("URL of the request: http, or unix:/path of a socket.", valueName: "url"))
     var url: String?
 
     /// Exit status 1 unless the response has status 200 within 4 s.
@@ -34,7 +34,7 @@ struct HealthcheckCommand: ParsableCommand {
     private func question() throws -> HealthProbe {
         if let url {
             guard let question = HealthProbe(url: url) else {
-                throw ValidationError("\"\(url)\" does not have the form http://host:port/path")
+                throw ValidationError("\"\(url)\" does not have the form http://host:port/path or unix:/path")
             }
             return question
         }

@@ -32,7 +32,7 @@ struct SignCommand: ClientCommand {
     func perform(_ client: ServiceClient) throws {
         let signed = try client.document(ServiceRequest(.post, "/v1/signatures", body: try body))
         guard let url = signed.json.text("url") else { throw ClientError.malformed(from: "\(client.address)") }
-        say(service.json ? signed.text : "\(client.address)\(url)")
+        say(service.json ? signed.text : "\(client.address.url)\(url)")
     }
 
     /// The body of the request: `SignatureRequest` of the API.

@@ -56,9 +56,13 @@ extension LarderSettings {
             if cors.allowedOrigins.contains("*") { .any } else if cors.allowedOrigins.isEmpty { .none } else {
                 .these(Set(cors.allowedOrigins))
             }
+        let listener: APISettings.Listener =
+            switch listen.address {
+            case .host(let host, let port): .tcp(host: host, port: port)
+            case .unix(let path): .unix(path: path, mode: listen.socketMode)
+            }
         var settings = APISettings(
-            host: listen.address.host, port: listen.address.port, tls: tls,
-            access: readers,
+            listener: listener, tls: tls, access: readers,
             cors: CORSRules(origins: origins),
             limits: APISettings.Limits(
                 bodyBytes: limits.bodyBytes, requestBodies: limits.requestBodies,

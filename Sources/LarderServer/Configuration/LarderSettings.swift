@@ -41,7 +41,9 @@ struct LarderSettings: Hashable, Sendable {
 
 /// Address, certificate and fast path of the listener.
 struct ListenSettings: Hashable, Sendable {
-    var address = ListenAddress(host: "127.0.0.1", port: 8080)
+    var address = ListenAddress.host("127.0.0.1", port: 8080)
+    /// The mode of the file of a Unix socket.
+    var socketMode: UInt32 = 0o660
     /// PEM files; both or neither are set.
     var certificateFile: String?
     var keyFile: String?

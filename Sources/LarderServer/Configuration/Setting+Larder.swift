@@ -14,7 +14,11 @@ extension Setting<LarderSettings> {
         [
             Setting(
                 "listen.address", \.listen.address, .address,
-                "host and port of the listener; an address other than loopback needs a token"
+                "host and port of the listener, or `unix:/path`; an address of other machines needs a token"
+            ).fixed(),
+            Setting(
+                "listen.socketMode", \.listen.socketMode, .fileMode,
+                "octal mode of the file of a Unix socket: clients need the permission to write"
             ).fixed(),
             Setting(
                 "listen.tls.certificateFile", optional: \.listen.certificateFile, .path,

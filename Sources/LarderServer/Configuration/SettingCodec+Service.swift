@@ -1,3 +1,4 @@
+import CacheAPI
 import CacheCore
 
 extension SettingCodec<String> {
@@ -7,7 +8,7 @@ extension SettingCodec<String> {
             "a host, *.suffix or host:port", example: "media.example",
             parse: { text in
                 let name = text.hasPrefix("*.") ? String(text.dropFirst(2)) : text
-                guard ListenAddress(name) != nil || ListenAddress("\(name):1") != nil else { return nil }
+                guard case .host = ListenAddress(name) ?? ListenAddress("\(name):1") else { return nil }
                 return text.lowercased()
             }, write: { $0 })
     }
@@ -47,10 +48,28 @@ extension SettingCodec<String> {
 }
 
 extension SettingCodec<ListenAddress> {
-    /// Host and port.
+    /// Host and port, or the path of a Unix socket.
     static var address: SettingCodec {
         SettingCodec(
-            "a host and a port", example: "127.0.0.1:8080", parse: { ListenAddress($0) },
-            write: \.description)
+            "a host and a port, or unix: and an absolute path of at most \(UnixSocketFile.maxPathBytes) bytes",
+            example: "127.0.0.1:8080", parse: { ListenAddress($0) }, write: \.description)
+    }
+}
+
+extension SettingCodec<UInt32> {
+    /// The permissions of a file in octal digits.
+    static var fileMode: SettingCodec {
+        SettingCodec(
+            "an octal file mode such as 0660", example: "0660",
+            parse: { text in
+                guard (3...4).contains(text.utf8.count), let mode = UInt32(text, radix: 8), mode <= 0o777 else {
+                    return nil
+                }
+                return mode
+            },
+            write: { mode in
+                let digits = String(mode, radix: 8)
+                return String(repeating: "0", count: 4 - digits.count) + digits
+            })
     }
 }

@@ -81,7 +81,7 @@ struct StoreOptions: ParsableArguments {
 struct SettingsOptions: ParsableArguments {
     @OptionGroup var source: SettingsSource
 
-    @Option(name: .long, help: ArgumentHelp("Listen address.", valueName: "host:port"))
+    @Option(name: .long, help: ArgumentHelp("Listen address: host:port or unix:/path.", valueName: "address"))
     var listen: String?
 
     @Option(name: .long, help: ArgumentHelp("Directory of the cached files and the catalog.", valueName: "path"))

@@ -34,7 +34,8 @@ enum Larder {
         // One event loop per core that this process may use.
         NIOSingletons.groupLoopCountSuggestion = min(System.coreCount, ProcessLimits.cores ?? .max)
         let logger = Logger(label: "larder")
-        let connections = files.connections(wished: settings.limits.maxConnections)
+        let connections = files.connections(
+            wished: settings.limits.maxConnections, sockets: settings.listen.address.socketCount)
         logger.info("open files", metadata: files.metadata(connections: connections))
         try settings.checkCAFiles()
         let store = try openStore(settings.dataDirectory, files, logger: logger)
@@ -65,15 +66,14 @@ enum Larder {
             clock: ContinuousClock(), wallClock: SystemWallClock(), logger: logger)
         // An error before the listener is open is a configuration error.
         let isServing = Atomic(false)
-        let server = try makeServer(cache, counter, live, reloader, logger: logger) { port in
+        let server = try makeServer(cache, counter, live, reloader, logger: logger) { bound in
             isServing.store(true, ordering: .relaxed)
-            logger.notice("serving", metadata: ["address": "\(settings.listen.address.host):\(port ?? 0)"])
+            logger.notice("serving", metadata: ["address": "\(bound.urls.joined(separator: " "))"])
         }
         let readiness = ReadinessService(
             cache: cache, delay: settings.limits.shutdownDelay, clock: ContinuousClock())
-        let exporter: [any Service] = tracing.exporter.map { [TraceService(exporter: $0)] } ?? []
         let services: [any Service] =
-            exporter + [
+            (tracing.exporter.map { [TraceService(exporter: $0)] } ?? []) + [
                 CacheService(cache: cache), readers, server, reloader, HeapTrimmer(clock: ContinuousClock()),
                 HangUpService(reloader: reloader, logger: logger), readiness,
             ]
@@ -82,7 +82,7 @@ enum Larder {
         let outcome = await Result.of { try await group.run() }
         await close(pool, store, isOrderly: outcome.isSuccess, logger: logger)
         if case .failure(let error) = outcome, !isServing.load(ordering: .relaxed) {
-            throw SettingsError("listen.address", "cannot listen on \(settings.listen.address): \(error)")
+            throw listenFault(error, settings.listen.address)
         }
         try outcome.get()
     }
@@ -152,7 +152,7 @@ enum Larder {
     private static func makeServer(
         _ cache: AssetCache, _ settings: APISettings, _ live: LiveAPISettings, _ source: any ConfigurationSource,
         logger: Logger,
-        onRunning: @escaping @Sendable (_ port: Int?) async -> Void
+        onRunning: @escaping @Sendable (BoundAddresses) async -> Void
     ) throws(SettingsError) -> some Service {
         do throws(CacheError) {
             return try makeApplication(

@@ -137,11 +137,11 @@ struct OpenFileBudget: Hashable {
     var reserve: Int { min(max(256, limit / 8), limit / 2) }
 
     /// Maximum client connections: the configured number, by default two fifths of the limit, reduced to the available
-    /// descriptors.
-    func connections(wished: Int?) -> Int {
+    /// descriptors. Each socket of the listener accepts that many.
+    func connections(wished: Int?, sockets: Int = 1) -> Int {
         // In addition to served connections, descriptors are needed for reserved ones (half as many, at most 64) and
         // for closing ones (one eighth).
-        let room = limit - assetFiles - reserve - 8
+        let room = (limit - assetFiles - reserve - 8) / sockets
         return max(1, min(wished ?? limit * 2 / 5, max(room * 8 / 13, (room - 64) * 8 / 9)))
     }
 

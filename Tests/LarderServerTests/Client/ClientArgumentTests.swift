@@ -91,7 +91,7 @@ import Testing
         arguments: [
             ("http://127.0.0.1:8080/", "http://127.0.0.1:8080"),
             ("https://cache.example/larder//", "https://cache.example/larder"),
-            ("http://[::1]:81", "http://[::1]:81"),
+            ("http://[::1]:81", "http://[::1]:81"), ("unix:/run/larder.sock", "unix:/run/larder.sock"),
         ])
     func theURLIsNormalised(_ text: String, _ url: String) throws {
         #expect(try ServiceAddress(text).description == url)
@@ -102,6 +102,7 @@ import Testing
         arguments: [
             ("ftp://a", "is not a URL"), ("127.0.0.1:8080", "is not a URL"), ("", "is not a URL"),
             ("http://user:secret@a", "LARDER_TOKEN"), ("http://a/?x=1", "query"),
+            ("unix:larder.sock", "absolute path"),
         ])
     func otherURLsAreRejected(_ text: String, _ part: String) throws {
         let fault = #expect(throws: ServiceAddress.Fault.self) { try ServiceAddress(text) }

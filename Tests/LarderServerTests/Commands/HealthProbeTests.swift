@@ -7,7 +7,8 @@ import Testing
         "URLs are parsed",
         arguments: [
             ("http://127.0.0.1:8080/health/live", "127.0.0.1:8080", "/health/live"),
-            ("http://localhost", "localhost:80", "/health/ready"), ("http://[::1]:81/", "[::1]:81", "/"),
+            ("http://localhost", "localhost:80", "/health/ready"),
+            ("unix:/run/larder.sock", "unix:/run/larder.sock", "/health/ready"), ("http://[::1]:81/", "[::1]:81", "/"),
         ])
     func urlsAreTakenApart(url: String, address: String, path: String) throws {
         let question = try #require(HealthProbe(url: url))
@@ -18,7 +19,11 @@ import Testing
 
     @Test(
         "Unsupported URLs are rejected",
-        arguments: ["https://localhost/", "localhost", "http://", "http://a b/", "http://a/\r\nX: y", "http://u@h/"])
+        arguments: [
+            "https://localhost/", "localhost", "http://", "http://a b/", "http://a/\r\nX: y", "http://u@h/",
+            "unix:larder.sock",
+            "unix:", "unix:/", "http://unix:/a",
+        ])
     func otherURLsAreRefused(url: String) {
         #expect(HealthProbe(url: url) == nil)
     }
@@ -48,6 +53,23 @@ import Testing
         let refusal = #expect(throws: HealthProbe.Refusal.self) { try question.ask(within: .seconds(1)) }
 
         #expect(refusal?.reason == "accepts no connection")
+    }
+
+    @Test("A Unix socket is an absolute path that fits into an address")
+    func unixSockets() {
+        let longest = "/" + String(repeating: "a", count: 106)
+        #expect(ListenAddress("unix:" + longest) == .unix(path: longest))
+        #expect(ListenAddress("unix:\(longest)a") == nil)
+        #expect(ListenAddress("unix:/run/a\0b") == nil)
+        #expect(ListenAddress("unix:/run/larder.sock")?.isLoopback == true)
+        #expect(ListenAddress("unix:/run/larder.sock")?.dialable.description == "unix:/run/larder.sock")
+    }
+
+    @Test("localhost has a socket for each family")
+    func localhostHasTwoSockets() {
+        #expect(ListenAddress("localhost:80")?.socketCount == 2)
+        #expect(ListenAddress("127.0.0.1:80")?.socketCount == 1)
+        #expect(ListenAddress("unix:/localhost")?.socketCount == 1)
     }
 
     @Test("A wildcard listener is probed on loopback")

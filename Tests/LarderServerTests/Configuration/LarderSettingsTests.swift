@@ -51,7 +51,7 @@ import Testing
         let settings = try LarderSettings(file: json)
 
         #expect(settings == (try LarderSettings(file: yaml)))
-        #expect(settings.listen.address == ListenAddress(host: "::1", port: 9000))
+        #expect(settings.listen.address == .host("::1", port: 9000))
         #expect(settings.upstream.allowedHosts == ["*.example.org", "cdn.example:8443"])
         #expect(settings.jobConcurrency == 8)
         #expect(settings.access.allowUnauthenticated)

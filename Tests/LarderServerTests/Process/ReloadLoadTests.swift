@@ -55,7 +55,7 @@ import Testing
         let test = try TestCache(directory: directory.path("store"), origins: read.settings.origins)
         try await test.run { cache in
             var settings = read.settings.apiSettings(openAPI: "openapi: 3.1.0\n")
-            settings.port = 0
+            settings.listener = .tcp(host: "127.0.0.1", port: 0)
             let live = LiveAPISettings(settings)
             let reloader = Reloader(
                 input, read, appliers: [TestAPIApplier(live: live), CacheApplier(configuration: cache.configuration)],
@@ -64,7 +64,7 @@ import Testing
             let application = try makeApplication(
                 cache: cache, settings: settings, live: live, source: reloader, random: SeededChance(),
                 clock: ContinuousClock(), wallClock: test.wallClock, logger: Self.silent
-            ) { port.yield($0 ?? 0) }
+            ) { port.yield($0.port ?? 0) }
             let group = ServiceGroup(configuration: .init(services: [application], logger: Self.silent))
             try await withThrowingTaskGroup(of: Void.self) { tasks in
                 tasks.addTask { try await group.run() }

@@ -186,7 +186,7 @@ final class ContentHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// Starts the response to a content request. Returns false if the request does not name content.
     private func answer(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) -> Bool {
         let call = responder.call(
-            head, certificate: certificate, client: context.channel.remoteAddress?.ipAddress)
+            head, certificate: certificate, client: context.channel.clientAddress)
         guard let call else { return false }
         if let response = responder.answerAtOnce(call) {
             prepared?.learn(head, response)

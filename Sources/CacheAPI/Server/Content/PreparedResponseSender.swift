@@ -112,14 +112,14 @@ final class PreparedResponseSender {
             let body = response.write(range, as: requestID, at: time, to: &buffer, fromFile: responder.sendsFiles)
         else {
             responseCache.giveBack(buffer)
-            return sendInPieces(response, range, at: time, client: encoder.channel.remoteAddress?.ipAddress)
+            return sendInPieces(response, range, at: time, client: encoder.channel.clientAddress)
         }
         // The response is one write, which follows at once: its first byte is not later than this.
         let sending = Sending(
             response: response, range: range, time: time, buffer: buffer, body: body,
             file: body.piece.map { PinnedFile($0) }, start: start, firstByte: encoder.eventLoop.now,
             requestID: requestID,
-            client: responder.recorder.log.isEnabled ? encoder.channel.remoteAddress?.ipAddress : nil,
+            client: responder.recorder.log.isEnabled ? encoder.channel.clientAddress : nil,
             span: responder.begin(response.logged)?.span)
         watch.beginBypass()
         write(sending, buffer, encoder)

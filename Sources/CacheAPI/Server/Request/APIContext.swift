@@ -34,7 +34,7 @@ package struct APIContext: RequestContext {
         coreContext = .init(source: source)
         note = RequestLogContext()
         disconnect = { [channel = source.channel] in channel.close(promise: nil) }
-        clientAddress = source.channel.remoteAddress?.ipAddress
+        clientAddress = source.channel.clientAddress
         credentials = RequestCredentials(subjects: ClientCertificate.current?.subjects ?? [])
         presence = DisconnectSignal.current
     }

@@ -30,13 +30,3 @@ package struct SignedTargetResponder<Base: HTTPResponder>: HTTPResponder where B
         return try await base.respond(to: Request(head: head, body: request.body), context: context)
     }
 }
-
-/// Builder of the router behind a ``SignedTargetResponder``.
-struct SignedTargetBuilder: HTTPResponderBuilder {
-    let router: Router<APIContext>
-    let live: LiveAPISettings
-
-    func buildResponder() -> SignedTargetResponder<RouterResponder<APIContext>> {
-        SignedTargetResponder(router.buildResponder(), live)
-    }
-}
