@@ -69,7 +69,9 @@ struct AssetController: Controller {
     /// Applies a merge patch (RFC 7396) to an asset's properties.
     private func patch(_ request: Request, _ context: APIContext) async throws -> Response {
         let id = try context.assetID()
-        let patch = try AssetPatch(await request.json(upTo: limits.bodyBytes, types: Request.mergePatchTypes).json)
+        let patch = try await request.json(upTo: limits.bodyBytes, types: Request.mergePatchTypes) { json, _ in
+            try AssetPatch(json)
+        }
         return .json(try await assets.patch(id, patch).json)
     }
 

@@ -19,13 +19,13 @@ struct EvictionController: Controller {
             try await controller.next(request)
         },
         Route(.post, "/v1/evictions", .scope(.admin)) { controller, request, context in
-            let order = try EvictRequest(await request.json(upTo: controller.limits.bodyBytes).json)
+            let order = try await request.json(upTo: controller.limits.bodyBytes) { json, _ in try EvictRequest(json) }
             return .json(
                 try await controller.evictions.evict(order.goal, isDryRun: order.isDryRun, by: context.reader?.owner)
                     .json)
         },
         Route(.post, "/v1/purges", .scope(.write), limits: .checked) { controller, request, context in
-            let order = try PurgeRequest(await request.json(upTo: controller.limits.bodyBytes).json)
+            let order = try await request.json(upTo: controller.limits.bodyBytes) { json, _ in try PurgeRequest(json) }
             try await controller.readers.check(order, for: context.reader)
             let report = try await controller.evictions.purge(
                 order.selection(at: controller.evictions.now), keys: order.keys?.values.map(\.text),

@@ -51,9 +51,9 @@ struct JobController: Controller {
     private func submit(_ request: Request, _ context: APIContext) async throws -> Response {
         let key = try Self.idempotencyKey(request.headers[.idempotencyKey])
         let wait = Self.wait(request.headers[values: .prefer])
-        let (json, bytes) = try await request.json(upTo: limits.jobBodyBytes)
-        let digest = SHA256.hash(data: bytes).hexDigits
-        var order = try CreateJobRequest(json, fingerprint: digest)
+        var order = try await request.json(upTo: limits.jobBodyBytes) { json, bytes in
+            try CreateJobRequest(json, fingerprint: SHA256.hash(data: bytes).hexDigits)
+        }
         order.owner = context.reader?.owner
         if let reader = context.reader, reader.isLimited {
             for item in order.items { try await readers.check(item.reference, for: reader) }

@@ -55,9 +55,10 @@ struct OriginController: Controller {
             throw CacheError.invalid(
                 "name", "An origin name has 1 to 64 characters of a–z, 0–9, ., _ and -; the first is a–z or 0–9.")
         }
-        let json = try await request.json(upTo: limits.bodyBytes).json
-        let present = configuration.mountedOrigins().first { $0.origin.name == name }
-        let settings = try OriginSettings(json, name: name, present: present?.origin.settings)
+        let (present, settings) = try await request.json(upTo: limits.bodyBytes) { [configuration] json, _ in
+            let present = configuration.mountedOrigins().first { $0.origin.name == name }
+            return (present, try OriginSettings(json, name: name, present: present?.origin.settings))
+        }
         let precondition = try RevisionConditions(request).precondition(at: present?.revision)
         let put = try await configuration.setOrigin(Origin(name: name, settings: settings), if: precondition)
         return answer(put.origin, put.revision, isNew: put.isNew, context)
@@ -71,7 +72,12 @@ struct OriginController: Controller {
     /// 3. If another client has changed the origin, the patch is applied again, to the newer settings.
     private func patch(_ request: Request, _ context: APIContext) async throws -> Response {
         let (name, conditions) = (try context.parameter("name"), RevisionConditions(request))
-        let patch = try await request.json(upTo: limits.bodyBytes, types: Request.mergePatchTypes).json
+        let patch = try await request.json(upTo: limits.bodyBytes, types: Request.mergePatchTypes) {
+            [configuration] json, _ in
+            let present = try configuration.origin(name)
+            _ = try present.origin.settings.merging(json, name: name)  // a valid body has a short tree
+            return json
+        }
         let changed = try await conditions.repeating { () async throws(CacheError) in
             let present = try configuration.origin(name)
             _ = try conditions.precondition(at: present.revision)

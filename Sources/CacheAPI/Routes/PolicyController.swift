@@ -28,8 +28,10 @@ struct PolicyController: Controller {
             return .json(await controller.simulator.policyCurve(within: window).json)
         },
         Route(.post, "/v1/policy/simulations", .scope(.read)) { controller, request, _ in
-            let json = try await request.json(upTo: controller.limits.bodyBytes).json
-            let order = try SimulationRequest(json, under: controller.configuration.policy.settings)
+            let policy = controller.configuration.policy.settings
+            let order = try await request.json(upTo: controller.limits.bodyBytes) { json, _ in
+                try SimulationRequest(json, under: policy)
+            }
             let simulations =
                 await controller.simulator.simulations(of: order.algorithms, at: order.capacities, within: order.window)
             return .json(simulations.json)
@@ -40,9 +42,13 @@ struct PolicyController: Controller {
     ///
     /// - Parameter base: The defaults for PUT, the current settings for PATCH.
     private func change(
-        _ request: Request, types: [String], base: @Sendable (PolicySettings) -> PolicySettings
+        _ request: Request, types: [String], base: @escaping @Sendable (PolicySettings) -> PolicySettings
     ) async throws -> Response {
-        let json = try await request.json(upTo: limits.bodyBytes, types: types).json
+        let policy = configuration.policy.settings
+        let json = try await request.json(upTo: limits.bodyBytes, types: types) { json, _ in
+            _ = try base(policy).merging(json)  // a valid body has a short tree
+            return json
+        }
         let conditions = RevisionConditions(request)
         // Without conditions, the body is applied again to the newer policy if another client has changed it meanwhile.
         let changed = try await conditions.repeating { () async throws(CacheError) in

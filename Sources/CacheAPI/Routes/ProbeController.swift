@@ -36,7 +36,8 @@ struct ProbeController: Controller {
 
     /// Probes the assets in the body.
     private func probe(body request: Request, _ context: APIContext) async throws -> Response {
-        try await probe(ProbeRequest(request.json(upTo: limits.bodyBytes).json), request, context)
+        let order = try await request.json(upTo: limits.bodyBytes) { json, _ in try ProbeRequest(json) }
+        return try await probe(order, request, context)
     }
 
     /// Runs the probes until the client disconnects. One asset gives a report or a problem; a list gives a list of

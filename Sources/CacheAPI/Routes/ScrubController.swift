@@ -17,7 +17,7 @@ struct ScrubController: Controller {
             return .page(page.items.map(\.json), next: page.nextCursor, total: total)
         },
         Route(.post, "/v1/scrubs", .scope(.admin)) { controller, request, _ in
-            let order = try ScrubRequest(await request.json(upTo: controller.limits.bodyBytes).json)
+            let order = try await request.json(upTo: controller.limits.bodyBytes) { json, _ in try ScrubRequest(json) }
             let report = try controller.scrubber.start(order)
             return .json(
                 report.json, status: .accepted, headers: [.location: "/v1/scrubs/\(report.id)", .retryAfter: "1"])

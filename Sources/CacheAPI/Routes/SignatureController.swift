@@ -12,15 +12,18 @@ struct SignatureController: Controller {
     static let routes: [Route<Self>] = [
         Route(.post, "/v1/signatures", .scope(.sign), limits: .checked) { controller, request, context in
             let limit = controller.live.values.limits.bodyBytes
-            return try controller.sign(await request.json(upTo: limit).json, for: context.reader)
+            let now = controller.wallClock.now()
+            let order = try await request.json(upTo: limit) { json, _ in try SignatureRequest(json, at: now) }
+            return try controller.sign(order, at: now, for: context.reader)
         }
     ]
 
     /// Signs a URL. Throws `.conflict` without keys, `.invalidField`, and `.tokenScope` outside the limits of the
     /// reader.
-    private func sign(_ json: JSON, for reader: Reader?) throws(CacheError) -> Response {
-        let now = wallClock.now()
-        var request = try SignatureRequest(json, at: now)
+    private func sign(
+        _ order: SignatureRequest, at now: Timestamp, for reader: Reader?
+    ) throws(CacheError) -> Response {
+        var request = order
         if case .mounted(let origin, _)? = ContentTarget(request.path),
             !content.access(for: .mounted(origin: origin, path: "", key: nil)).coversCMCD
         {
