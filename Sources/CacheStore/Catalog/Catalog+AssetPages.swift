@@ -45,7 +45,10 @@ extension AssetSelection {
 extension Catalog {
     /// Returns the next page of an asset list. The page size is limited to 1…1,000. Throws `invalidField("cursor")` if
     /// the cursor does not belong to a list with this order.
-    package func assetPage(_ query: AssetQuery) async throws(CacheError) -> AssetPage {
+    ///
+    /// - Parameter mostSorted: The number of assets with the prefix of the query up to which they are read by their keys
+    ///   and sorted. More assets are read in the order of the list, of which few rows have another prefix.
+    package func assetPage(_ query: AssetQuery, mostSorted: Int = 20_000) async throws(CacheError) -> AssetPage {
         let list = "assets.\(query.sort.rawValue).\(query.isDescending ? "desc" : "asc")"
         let cursor = try Self.assetCursor(query.cursor, list: list, sort: query.sort)
         let limit = min(max(query.limit, 1), 1000)
@@ -54,11 +57,13 @@ extension Catalog {
             var arguments = try Self.arguments(query)
             arguments["value"] = try cursor.map { try $0.value ?? Self.key(of: $0.id, db) }
             arguments["tie"] = cursor?.id
+            let isSorted = try Self.isSorted(query, upTo: mostSorted, arguments, db)
             // One row more than requested shows whether there is a next page.
             arguments["limit"] = limit + 1
             // Rows of a cursor look a column up by name in an index; copied rows search the names one by one.
             let rows = try Row.fetchCursor(
-                db, sql: Self.pageSQL(query, isContinued: cursor != nil), arguments: StatementArguments(arguments))
+                db, sql: Self.pageSQL(query, isContinued: cursor != nil, isSorted: isSorted),
+                arguments: StatementArguments(arguments))
             // Damaged rows are omitted here. `Store.load` deletes such a row when the asset is opened.
             let assets = try Array(
                 rows.compactMap { row in
@@ -81,7 +86,7 @@ extension Catalog {
     /// Returns the number of assets on all pages of a list.
     package func assetCount(_ query: AssetQuery) async throws(CacheError) -> Int {
         try await read { db in
-            let conditions = query.conditions
+            let conditions = query.conditions()
             let filter = conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ")
             return try Int.fetchOne(
                 db, sql: "SELECT count(*) FROM assets \(filter)",
@@ -96,7 +101,7 @@ extension Catalog {
         let query = AssetQuery(origin: selection.origin, prefix: prefix == "" ? nil : prefix, tag: selection.tag)
         return try await read { db in
             var arguments = try Self.arguments(query)
-            var conditions = query.conditions
+            var conditions = query.conditions()
             selection.narrow(&conditions, &arguments)
             let filter = conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ")
             let columns = "id, key, cached_bytes, generation, created_at, is_pinned, sealed_variant IS NOT NULL"
@@ -203,10 +208,31 @@ extension Catalog {
         return bytes.contains(nil) ? nil : String(validating: bytes.compactMap { $0 }, as: UTF8.self)
     }
 
-    /// Builds a keyset-pagination query: the row after `(:value, :tie)` in the list's order.
-    private static func pageSQL(_ query: AssetQuery, isContinued: Bool) -> String {
-        let column = query.sort.column
-        var conditions = query.conditions
+    /// Whether a list with a prefix is read by its keys and sorted.
+    private static func isSorted(
+        _ query: AssetQuery, upTo most: Int, _ arguments: [String: any DatabaseValueConvertible], _ db: Database
+    ) throws -> Bool {
+        guard query.prefix != nil, query.sort != .key else { return false }
+        let named = AssetQuery(origin: query.origin, prefix: query.prefix)
+        let used = arguments.filter { ["origin", "prefix", "prefixEnd"].contains($0.key) }
+        let count =
+            try Int.fetchOne(
+                db,
+                sql: """
+                    SELECT count(*) FROM (
+                        SELECT 1 FROM assets WHERE \(named.conditions().joined(separator: " AND "))
+                        LIMIT \(most + 1)
+                    )
+                    """,
+                arguments: StatementArguments(used)) ?? 0
+        return count <= most
+    }
+
+    /// Builds a keyset-pagination query: the row after `(:value, :tie)` in the list's order. `isSorted`: the index of the
+    /// order is not used (a unary `+` hides a column from the planner), otherwise that of the keys.
+    private static func pageSQL(_ query: AssetQuery, isContinued: Bool, isSorted: Bool) -> String {
+        let column = isSorted ? "+" + query.sort.column : query.sort.column
+        var conditions = query.conditions(isOrdered: !isSorted && query.sort != .key)
         if isContinued { conditions.append("(\(column), id) \(query.isDescending ? "<" : ">") (:value, :tie)") }
         let filter = conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ")
         let direction = query.isDescending ? "DESC" : "ASC"
@@ -223,7 +249,12 @@ extension Catalog {
             arguments["urlKeys"] = try RowCoding.json(query.urlKeys)
         }
         arguments["origin"] = query.origin
-        arguments["prefix"] = query.prefix
+        if let prefix = query.prefix {
+            arguments["prefix"] = prefix
+            // SQLite sorts each text before each blob.
+            arguments["prefixEnd"] = Data()
+            if let end = prefix.prefixEnd { arguments["prefixEnd"] = end }
+        }
         arguments["pinned"] = query.isPinned
         arguments["tag"] = query.tag
         return arguments
@@ -232,8 +263,9 @@ extension Catalog {
 
 /// SQL of the filters.
 extension AssetQuery {
-    /// SQL conditions of the query. Every text is a literal; the values are bound as arguments.
-    fileprivate var conditions: [String] {
+    /// SQL conditions of the query. Every text is a literal; the values are bound as arguments. `isOrdered`: the rows are
+    /// read in the order of a list, not by their keys.
+    fileprivate func conditions(isOrdered: Bool = false) -> [String] {
         var conditions: [String] = []
         if key != nil { conditions.append("key = :key") }
         if urls != nil {
@@ -243,7 +275,10 @@ extension AssetQuery {
                 """)
         }
         if origin != nil { conditions.append("origin = :origin") }
-        if prefix != nil { conditions.append("key >= :prefix AND substr(key, 1, length(:prefix)) = :prefix") }
+        if prefix != nil {
+            let key = isOrdered ? "+key" : "key"
+            conditions.append("\(key) >= :prefix AND \(key) < :prefixEnd")
+        }
         if isPinned != nil { conditions.append("is_pinned = :pinned") }
         if tag != nil { conditions.append("EXISTS (SELECT 1 FROM json_each(tags) WHERE value = :tag)") }
         switch state {
@@ -267,6 +302,21 @@ extension AssetQuery.Sort {
         case .key: "key"
         case .contentLength: "coalesce(length, -1)"
         }
+    }
+}
+
+extension String {
+    /// The first text, in the order of the scalars, behind all texts with this prefix; nil if there is none. SQLite
+    /// compares texts by their bytes in UTF-8, which is the same order.
+    fileprivate var prefixEnd: String? {
+        var scalars = unicodeScalars
+        while let last = scalars.popLast() {
+            let next = last.value == 0xD7FF ? 0xE000 : last.value + 1  // surrogates are no scalars
+            guard let scalar = Unicode.Scalar(next) else { continue }
+            scalars.append(scalar)
+            return String(scalars)
+        }
+        return nil
     }
 }
 

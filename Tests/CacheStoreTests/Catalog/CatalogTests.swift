@@ -155,6 +155,39 @@ import Testing
         }
     }
 
+    @Test("A list with a prefix is the same when it is sorted and when it is read in its order")
+    func prefixesHaveTwoPlans() async throws {
+        let testStore = try TestStore()
+        let names = ["a", "ab/1", "ab/2", "ab/\u{10FFFF}", "ab0", "ab\u{D7FF}", "ab\u{D7FF}x", "ab\u{E000}", "b", "ä"]
+        for (number, name) in names.enumerated() {
+            var record = TestStore.fullRecord(UInt64(number))
+            record.key = name
+            record.hits = Int64(names.count - number)
+            testStore.commits.began(record, file: nil)
+        }
+        try await testStore.commits.flush()
+        let catalog = testStore.store.catalog
+
+        for prefix in ["", "a", "ab/", "ab\u{D7FF}", "ab/\u{10FFFF}", "\u{10FFFF}", "c"] {
+            let expected = names.filter { $0.unicodeScalars.starts(with: prefix.unicodeScalars) }
+            for sort in [AssetQuery.Sort.hits, .lastAccess, .key] {
+                for most in [0, names.count] {
+                    var keys: [String] = []
+                    var query = AssetQuery(prefix: prefix, sort: sort, limit: 2)
+                    repeat {
+                        let page = try await catalog.assetPage(query, mostSorted: most)
+                        keys += page.items.map(\.record.key)
+                        query.cursor = page.nextCursor
+                    } while query.cursor != nil
+                    #expect(keys.sorted() == expected.sorted(), "\(prefix) \(sort) \(most)")
+                    if sort == .hits { #expect(keys == expected, "descending") }
+                }
+            }
+            #expect(try await catalog.assetCount(AssetQuery(prefix: prefix)) == expected.count)
+            #expect(try await catalog.assetIDs(matching: AssetSelection(prefix: prefix)).count == expected.count)
+        }
+    }
+
     @Test("A selection matches only assets that meet all its conditions")
     func aPurgeSelectsWhatFitsEverythingGiven() async throws {
         let testStore = try TestStore()
