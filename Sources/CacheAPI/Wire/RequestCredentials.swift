@@ -54,16 +54,28 @@ package struct RequestCredentials: Sendable {
     /// (RFC 6750 §2.1), and the runs of letters, digits, `-` and `_`; also after percent-decoding and Base64-decoding.
     var authorizationWords: [String] {
         guard let authorization else { return [] }
-        let words = Self.parts(of: Array(authorization.utf8)) { !FieldText.isBlank($0) && $0 != 0x2C && $0 != 0x22 }
+        let words = Self.parts(of: Array(authorization.utf8), where: Self.isWordByte)
         var texts = [Array(authorization.utf8), PercentEncoding.decoded(authorization)]
         texts += words.compactMap(Self.decoded)
-        let runs = texts.flatMap { text in
-            Self.parts(of: text) { !FieldText.isBlank($0) && $0 != 0x2C && $0 != 0x22 }
-                + Self.parts(of: text) { FieldText.isBase64URL($0) || "._~+/=".utf8.contains($0) }
-                + Self.parts(of: text) { FieldText.isBase64URL($0) }
+        // Each split divides the parts of the one before.
+        var parts = texts.flatMap { Self.parts(of: $0, where: Self.isWordByte) }
+        var runs = parts
+        for isPart in [Self.isTokenByte, FieldText.isBase64URL] {
+            parts = parts.flatMap { Self.parts(of: Array($0.utf8), where: isPart) }
+            runs += parts
         }
         var seen: Set<String> = []
         return runs.filter { seen.insert($0).inserted }.prefix(Self.wordLimit).map(\.self)
+    }
+
+    /// Whether the byte is neither white space nor a comma nor a quotation mark.
+    private static func isWordByte(_ byte: UInt8) -> Bool {
+        !FieldText.isBlank(byte) && byte != UInt8(ascii: ",") && byte != UInt8(ascii: "\"")
+    }
+
+    /// Whether the byte can be part of a bearer token.
+    private static func isTokenByte(_ byte: UInt8) -> Bool {
+        FieldText.isBase64URL(byte) || "._~+/=".utf8.contains(byte)
     }
 
     /// The runs of bytes for which `isPart` is true.

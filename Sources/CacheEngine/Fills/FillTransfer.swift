@@ -112,6 +112,13 @@ final class FillTransfer: Sendable {
     var fill: FillLedger.FillID { location.withLock { $0.fill } }
     var fillRequest: FillLedger.FillRequest { location.withLock { $0.fillRequest } }
 
+    /// The target of all requests. ``OpenAsset/steps(for:in:)`` has authorized it before it made the transfer.
+    private var target: AssetTarget {
+        var target = asset.target
+        target.forwarded = forwarded
+        return target
+    }
+
     init(for location: FillLocation, retry: FillRetry, forwarded: HeaderList?, trace: FillTrace) {
         self.location = Mutex(location)
         context = location.asset.context
@@ -162,8 +169,7 @@ final class FillTransfer: Sendable {
 
     /// Obtains the credentials and the link of the request if the origin needs them, then starts the first attempt.
     private func launch() {
-        let target: AssetTarget
-        do throws(CacheError) { target = try asset.target.authorized(by: forwarded) } catch { return refuse(error) }
+        let target = target
         context.accounts.open(
             target, for: fillRequest.isContinuation ? .continuation : .description, context: context
         ) { [self] result in
@@ -215,8 +221,7 @@ final class FillTransfer: Sendable {
             return (state.attempts.count - 1, sent, state.slack)
         }
         let (isPlain, access) = state.withLock { ($0.isPlain, $0.access) }
-        var target = asset.target
-        target.forwarded = forwarded
+        let target = target
         var request = asset.upstreamRequest(
             to: target, for: fillRequest, priority: desired.priority, delay: delay, isPlain: isPlain)
         request.url = url
