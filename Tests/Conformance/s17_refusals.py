@@ -232,7 +232,7 @@ def observations(t, status):
     rows=[400, 403, 404, 410, 429, 500, 503],
 )  # fmt: skip
 def error_bodies(t, status):
-    t.upstream(Answer(status, [("Content-Type", "text/plain"), ("Cache-Control", "max-age=60")], BODY))
+    t.upstream(Answer(status, [("Content-Type", "text/plain")], BODY))
     for bodies in ("problem", "upstream"):
         t.origin(errorBodies=bodies, retries=1)
         kind = "text/plain" if bodies == "upstream" else "application/problem+json"
@@ -244,6 +244,48 @@ def error_bodies(t, status):
             t.expect_cache_status(response, hit=False)
     t.upstream(asset(SIZE))
     t.expect(t.get(path="/upstream.mp4"), 200, body=t.bytes(0, SIZE))
+
+
+@table(
+    "errorBodies: a refusal with a lifetime is repeated with the upstream's body", rfc="9111 §3, §4", larder_only=True,
+    rows=[403, 404, 405, 410, 414, 451],
+)  # fmt: skip
+def error_bodies_are_kept(t, status):
+    """RFC 9111 §4: a cache may reuse a stored response without validation while it is fresh."""
+    fields = [("Content-Type", "text/html"), ("Cache-Control", "max-age=60"), ("X-Reason", "gone"), ("ETag", '"e"')]
+    t.upstream(Answer(status, fields, BODY))
+    t.origin(errorBodies="upstream")
+    first = t.get()
+    t.expect(first, status, body=BODY)
+    asked = len(t.requests)
+    same = {name: first.get(name) for name in ("Content-Type", "Cache-Control", "X-Reason", "ETag", "Date")}
+    for range in (None, "bytes=0-4", "bytes=900-"):
+        response = t.get(range=range)
+        t.expect(response, status, body=BODY, headers={**same, "Content-Length": str(len(BODY))})
+        t.expect_cache_status(response, hit=True, detail="negative", ttl=lambda ttl: ttl is not None and 0 < ttl <= 60)
+        if response.get("Age") is None:
+            t.fail(f"{response}: no Age")
+    t.expect(t.head(), status, body=b"", headers={**same, "Content-Length": str(len(BODY))})
+    t.expect_requests(asked)
+
+
+@check("errorBodies: a refusal of a HEAD is repeated with the upstream's fields", rfc="9110 §9.3.2", larder_only=True)
+def error_bodies_of_head(t):
+    t.upstream(Answer(404, [("Content-Type", "text/html"), ("Cache-Control", "max-age=60")], BODY))
+    t.origin(errorBodies="upstream")
+    for _ in range(3):
+        t.expect(t.head(), 404, body=b"", headers={"Content-Type": "text/html", "Content-Length": str(len(BODY))})
+    t.expect_requests(1)
+
+
+@check("errorBodies: a long body is not stored, but the refusal is", rfc="9111 §3", larder_only=True)
+def error_bodies_too_long(t):
+    body = b"x" * 65_537
+    t.upstream(Answer(404, [("Content-Type", "text/html"), ("Cache-Control", "max-age=60")], body))
+    t.origin(errorBodies="upstream")
+    t.expect(t.get(), 404, body=body)
+    t.expect(t.get(), 404, headers={"Content-Type": "application/problem+json"})
+    t.expect_requests(1)
 
 
 @table("errorBodies: a stored asset remains", rfc="9111 §4.3.3", larder_only=True, rows=[404, 503])

@@ -117,16 +117,19 @@ extension OpenAsset {
 
     /// Throws a refusal, unless its body is passed on. Stores it first if it may be repeated without a request.
     private func refuse(_ error: CacheError, _ answer: Answer) throws(CacheError) -> FillDecision {
-        if let ruling = try passOn(error, answer) { return ruling }
+        let passed = try passOn(error, answer)
         if !answer.isToBeRepeated(after: error), ErrorDocument(answer.head.excerpt).reason != .transient {
-            keepRefusal(answer.head, of: answer.fillRequest, answer.expectation)
+            keepRefusal(answer.head, of: answer.fillRequest, answer.expectation, passing: passed?.generation)
         }
+        if let passed { return passed.decision }
         throw error
     }
 
     /// Passes on the body of a final error response if the origin's `errorBodies` asks for it; nil: a problem document
     /// is sent. With a stored response, a failing upstream (5xx) gets nil: a stale response may be used instead.
-    private func passOn(_ error: CacheError, _ answer: Answer) throws(CacheError) -> FillDecision? {
+    private func passOn(
+        _ error: CacheError, _ answer: Answer
+    ) throws(CacheError) -> (decision: FillDecision, generation: Generation)? {
         guard case .upstreamRefused(let status, _) = error.code, answer.fillRequest.isDescription,
             !answer.isToBeRepeated(after: error)
         else { return nil }
@@ -139,8 +142,10 @@ extension OpenAsset {
             let found = ResponseVerdict.errorResponse(answer.head, expecting: answer.expectation)
         else { return nil }
         let body = 0..<(found.length ?? .max)
-        guard isKnown else { return try adopt(found, window: body, answer) }
-        return try carry(body, of: found, isSequential: false, answer)
+        let decision =
+            isKnown
+            ? try carry(body, of: found, isSequential: false, answer) : try adopt(found, window: body, answer)
+        return decision.map { ($0, found) }
     }
 
     /// Handles a 416. It can show that the asset is empty, or that an opening or a window begins at or beyond its end.
@@ -181,9 +186,10 @@ extension OpenAsset {
     }
 
     /// Stores a refusal that has a lifetime in the negative cache. A refused window is not stored: it does not describe
-    /// the asset as a whole.
+    /// the asset as a whole. `passed`: the description of a body that is passed on; `complete` adds its bytes.
     private func keepRefusal(
-        _ head: UpstreamHead, of fillRequest: FillLedger.FillRequest, _ expectation: WindowExpectation
+        _ head: UpstreamHead, of fillRequest: FillLedger.FillRequest, _ expectation: WindowExpectation,
+        passing passed: Generation?
     ) {
         let (target, now) = (target, expectation.now)
         guard fillRequest.offset == nil, !target.keepsNothing,
@@ -192,7 +198,8 @@ extension OpenAsset {
         context.refusals.keep(
             NegativeCache.Refusal(
                 status: head.status, challenges: Challenges.of(head, toReaderOf: expectation.readerURL),
-                origin: target.originName, receivedAt: now, freshness: freshness), of: id)
+                origin: target.originName, receivedAt: now, freshness: freshness,
+                passed: passed.map { .init(generation: $0, bytes: $0.length == 0 ? [] : nil) }), of: id)
     }
 
     /// The expectation for a response, with the known generation that it must match.

@@ -202,7 +202,7 @@ extension FillTransfer {
     /// Records body bytes that the winner has stored; `total`: since the start of the body.
     func progressed(to total: Int64, of number: Int) {
         let now = context.uptime()
-        let arrival = state.withLock { state -> (range: ByteRange, file: SparseFile, released: Int64)? in
+        let arrival = state.withLock { state -> (range: ByteRange, end: Int64?, file: SparseFile, released: Int64)? in
             guard state.winner == number, var body = state.body, body.start + total > body.position else { return nil }
             let range = body.position..<(body.start + total)
             body.position = range.upperBound
@@ -210,13 +210,24 @@ extension FillTransfer {
             state.meter.note(total, at: now)
             let released = min(state.reservation, range.length)
             state.reservation -= released
-            return (range, body.file, released)
+            return (range, body.end, body.file, released)
         }
         guard let arrival else { return }
+        if arrival.range.upperBound == arrival.end { keepPassedBody() }
         context.live.received(arrival.range.length, of: asset.id)
         settle(number, OriginHealth.Evidence(status: state.withLock { $0.head?.status ?? 200 }))
         asset.arrived(arrival.range, in: arrival.file, by: fill)
         context.space.release(arrival.released)
+    }
+
+    /// Adds the complete body of a refusal that is passed on to the negative cache. This happens before its readers get
+    /// the last byte, so that their next request finds it.
+    func keepPassedBody() {
+        let (status, body) = state.withLock { ($0.head?.status ?? 0, $0.body) }
+        guard status >= 400, let body, body.start == 0, let generation = asset.record?.generation,
+            generation.passedStatus == status
+        else { return }
+        context.refusals.complete(asset.id, receivedAt: generation.receivedAt, with: body.keptBytes)
     }
 
     /// Reports the attempt's evidence about its address to `OriginHealth`, once.
@@ -227,5 +238,16 @@ extension FillTransfer {
             return (state.attempts[number].permit, state.target?.settings.circuitBreaker)
         }
         if let permit { context.health.settle(permit, evidence, by: settings) }
+    }
+}
+
+extension FillTransfer.Body {
+    /// The bytes of a body that the negative cache stores; nil if they are too many or cannot be read.
+    fileprivate var keptBytes: [UInt8]? {
+        guard position <= NegativeCache.PassedResponse.maxBytes else { return nil }
+        var bytes = [UInt8](repeating: 0, count: Int(position))
+        // Without its body the refusal is repeated with a problem document.
+        let count = try? bytes.withUnsafeMutableBytes { bytes throws(CacheError) in try file.read(into: bytes, at: 0) }
+        return count == bytes.count ? bytes : nil
     }
 }

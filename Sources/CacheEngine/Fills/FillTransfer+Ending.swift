@@ -53,6 +53,7 @@ extension FillTransfer {
 
     /// Returns the unused reservation and reports the end of the fill.
     private func finish(_ error: CacheError?, _ attempt: Attempt?) {
+        if error == nil { keepPassedBody() }
         let hasProgressed = error != nil && asset.look { [fill] in $0.ledger.hasProgressed(fill) }
         let (rest, failure, failureCount) = state.withLock { state -> (Int64, FillFailure?, Int) in
             defer { state.reservation = 0 }

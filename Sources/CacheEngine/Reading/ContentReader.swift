@@ -84,12 +84,14 @@ package final class ContentReader: Sendable {
     /// Returns the read when its first byte is available. Throws the stored refusal, or the failure of this attempt,
     /// which includes a timeout after `attempt.limit`.
     private func firstByte(of target: AssetTarget, _ attempt: ReadAttempt) async throws(ReadFailure) -> ContentRead {
+        if let read = repeated(of: target, attempt) { return read }
         if let refusal = keptRefusal(of: target, attempt) { throw refusal }
         do {
             return try await withDeadline(attempt.limit, .read, clock: clock) {
                 [self] () async throws(CacheError) in try await begin(target, attempt)
             }
         } catch {
+            if case .upstreamRefused = error.code, let read = repeated(of: target, attempt) { return read }
             throw failure(error, of: target)
         }
     }
@@ -242,7 +244,8 @@ package final class ContentReader: Sendable {
             refused: { [context] in
                 // A refusal received since the request started answers it, whichever reader caused it. So does a fresh
                 // one: it may have been recorded after this read first looked for it.
-                guard !freshness.isKnown, let refusal = context.refusals[asset.id] else { return nil }
+                guard !freshness.isKnown, let refusal = context.refusals[asset.id], refusal.isComplete(for: attempt)
+                else { return nil }
                 let isNew = refusal.receivedAt >= attempt.began
                 return isNew || isUsable(refusal, for: attempt) ? refusal.error : nil
             })
@@ -483,23 +486,6 @@ package final class ContentReader: Sendable {
 
     // MARK: Failures
 
-    /// The stored refusal of the target's upstream, as a failure, if it may be repeated without a request; nil
-    /// otherwise.
-    func keptRefusal(of target: AssetTarget, _ attempt: ReadAttempt) -> ReadFailure? {
-        guard let refusal = context.refusals[target.id], isUsable(refusal, for: attempt),
-            let left = refusal.timeToLive(at: attempt.began)
-        else { return nil }
-        let outcome = ReadOutcome(requestClass: .negative, timeToLive: left, detail: "negative")
-        return ReadFailure(refusal.error, outcome: outcome, age: refusal.age(at: attempt.began))
-    }
-
-    /// Whether a stored refusal is fresh, and the request's directives permit its use.
-    private func isUsable(_ refusal: NegativeCache.Refusal, for attempt: ReadAttempt) -> Bool {
-        let asked = attempt.directives
-        return refusal.timeToLive(at: attempt.began) != nil && !asked.noCache
-            && asked.maxAge.map { refusal.age(at: attempt.began) <= $0 } ?? true
-    }
-
     /// The failure for `error`. If the upstream caused it, the outcome has the reason of the request and its status.
     private func failure(_ error: CacheError, of target: AssetTarget) -> ReadFailure {
         var failure = ReadFailure(error)
@@ -560,17 +546,25 @@ package final class ContentReader: Sendable {
             let file = try store.openForeign(path, below: directory)
             return (file, try file.size())
         }
-        let now = context.wallClock.now()
         let generation = Generation(
-            length: length, contentType: MediaType.effectiveType(header: nil, path: path).type, receivedAt: now)
+            length: length, contentType: MediaType.effectiveType(header: nil, path: path).type,
+            receivedAt: context.wallClock.now())
+        return try whole(of: file, generation, for: target, request, ReadOutcome(requestClass: .hit))
+    }
+
+    /// A read of a complete file outside the store, in place of the target's content.
+    func whole(
+        of file: SparseFile, _ generation: Generation, for target: AssetTarget, _ request: ContentRequest,
+        _ outcome: ReadOutcome, age: Duration? = nil
+    ) throws(CacheError) -> ContentRead {
         let asset = OpenAsset(foreign: file, described: generation, for: target, context: context)
         context.openAssets.retain(asset)
-        let plan = ContentPlan.make(request, generation: generation, now: now, boundary: "")
+        let plan = ContentPlan.make(request, generation: generation, now: context.wallClock.now(), boundary: "")
         do {
             let reader = try asset.join(opening: .whole, priority: .live, mustConfirm: false)
             return ContentRead(
-                asset: asset, reader: reader, plan: plan, outcome: ReadOutcome(requestClass: .hit), age: nil,
-                cachedBefore: ByteRangeSet([0..<length]))
+                asset: asset, reader: reader, plan: plan, outcome: outcome, age: age,
+                cachedBefore: ByteRangeSet([0..<(generation.length ?? 0)]))
         } catch {
             context.openAssets.release(asset)
             throw error

@@ -4,6 +4,17 @@ import Synchronization
 /// Stores refusals of upstreams that may be repeated without a request while they are fresh (RFC 9111 §4); in memory
 /// only.
 final class NegativeCache: Sendable {
+    /// A response of the upstream that is repeated with its own body.
+    struct PassedResponse: Sendable {
+        var generation: Generation
+        /// The body; nil before its end. The response is then repeated for `HEAD` only.
+        var bytes: [UInt8]?
+
+        /// The length in bytes of the longest body that is stored. Refusals with a longer one are repeated with a
+        /// problem document.
+        static let maxBytes = 64 << 10
+    }
+
     /// An error status of an upstream, with its lifetime.
     struct Refusal: Sendable {
         var status: Int
@@ -13,6 +24,8 @@ final class NegativeCache: Sendable {
         var origin: String
         var receivedAt: Timestamp
         var freshness: Freshness
+        /// Nil: the refusal is repeated with a problem document.
+        var passed: PassedResponse?
 
         /// The error that repeats the refusal.
         var error: CacheError {
@@ -31,19 +44,25 @@ final class NegativeCache: Sendable {
     }
 
     /// Each shard's lock guards its refusals.
-    private let shards = Sharded { [AssetID: Refusal]() }
-    /// The maximum number of refusals in a shard.
-    private let limit: Int
+    private let shards: Sharded<BoundedTable<AssetID, Refusal>>
 
-    init(limit: Int = 10_000) { self.limit = limit / shards.count }
+    /// - Parameter limit: The maximum number of refusals. Each 2 KiB of a body count as one more.
+    init(limit: Int = 10_000) {
+        let count = 16
+        shards = Sharded(count: count) {
+            BoundedTable(capacity: limit / count) { 1 + ($0.passed?.bytes?.count ?? 0) / (2 << 10) }
+        }
+    }
 
-    /// Stores a refusal. A full shard drops its expired entries, and all entries if none has expired.
-    func keep(_ refusal: Refusal, of asset: AssetID) {
+    /// Stores a refusal. A full shard drops the refusals that were used least recently.
+    func keep(_ refusal: Refusal, of asset: AssetID) { shards[asset].value.withLock { $0[asset] = refusal } }
+
+    /// Adds the body of a refusal that was received at that time; nil: it is too long. No effect if the refusal has been
+    /// removed or replaced.
+    func complete(_ asset: AssetID, receivedAt: Timestamp, with bytes: [UInt8]?) {
         shards[asset].value.withLock { refusals in
-            if refusals.count >= limit {
-                refusals = refusals.filter { $0.value.timeToLive(at: refusal.receivedAt) != nil }
-            }
-            if refusals.count >= limit { refusals.removeAll() }
+            guard var refusal = refusals[asset], refusal.receivedAt == receivedAt, refusal.passed != nil else { return }
+            if bytes == nil { refusal.passed = nil } else { refusal.passed?.bytes = bytes }
             refusals[asset] = refusal
         }
     }
@@ -54,6 +73,6 @@ final class NegativeCache: Sendable {
 
     /// Removes the refusals of the selected origins.
     func forgetAll(ofOrigins isSelected: (String) -> Bool) {
-        _ = shards.map { refusals in refusals = refusals.filter { !isSelected($0.value.origin) } }
+        _ = shards.map { refusals in refusals.removeAll { isSelected($0.origin) } }
     }
 }

@@ -42,12 +42,21 @@ extension Store {
             return try createUnnamed()
         } catch  where error.code != .overloaded {
             descriptors.spill.refusals.add(1, ordering: .relaxed)
-            let descriptor = try descriptors.open { () throws(CacheError) in
-                try SystemDisk().open("/dev/null", .readWrite)
-            }
-            return SparseFile(
-                name: nil, path: nil, descriptor: descriptor, isInMemory: true, disk: disk, descriptors: descriptors)
+            return try createInMemory()
         }
+    }
+
+    /// Creates a file without a name that keeps its bytes in memory, within the budget for spilled bytes.
+    package func createInMemory(holding bytes: [UInt8] = []) throws(CacheError) -> SparseFile {
+        let descriptor = try descriptors.open { () throws(CacheError) in
+            try SystemDisk().open("/dev/null", .readWrite)
+        }
+        let file = SparseFile(
+            name: nil, path: nil, descriptor: descriptor, isInMemory: true, disk: disk, descriptors: descriptors)
+        try bytes.withUnsafeBufferPointer { bytes throws(CacheError) in
+            try file.write(UnsafeRawBufferPointer(bytes), at: 0)
+        }
+        return file
     }
 
     /// Creates a file on disk and removes its name at once.

@@ -36,6 +36,28 @@ struct BoundedTableTests {
         #expect(table[2] == nil)
     }
 
+    @Test("The sum of the weights never exceeds the capacity")
+    func weights() {
+        var table = BoundedTable<Int, Int>(capacity: 100) { $0 }
+        for number in 0..<500 {
+            table[number % 70] = 1 + number % 50
+            let sum = (0..<70).reduce(0) { sum, key in
+                var copy = table
+                return sum + (copy[key] ?? 0)
+            }
+            #expect(sum <= 100)
+            #expect(table[number % 70] == 1 + number % 50)
+        }
+    }
+
+    @Test("The selected entries of both generations are removed")
+    func selection() {
+        var table = BoundedTable<Int, Int>(capacity: 8)
+        for number in 0..<6 { table[number] = number }
+        table.removeAll { $0 % 2 == 0 }
+        #expect((0..<6).map { table[$0] != nil } == [false, true, false, true, false, true])
+    }
+
     @Test("Random use agrees with a dictionary for all entries that are present")
     func random() {
         var (random, seed) = SeededRandom.announced()
