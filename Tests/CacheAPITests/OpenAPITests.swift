@@ -138,7 +138,8 @@ import Testing
             Observation(
                 kind: .rangesRefused, scope: scope, since: .zero, expiresAt: .seconds(600), evidence: "Status 403.")
         }
-        return origin.json(isConfigured: true, observations: observations, uptimeZero: Samples.time)
+        return origin.json(
+            OriginReport(isConfigured: true, observations: observations, uptimeZero: Samples.time))
     }
 
     /// Compares settings with the properties of a schema, in both directions.

@@ -4,20 +4,13 @@ import CacheEngine
 extension Origin {
     /// The `Origin` schema with the provenance, the observations and the addresses.
     ///
-    /// - Parameters:
-    ///   - isConfigured: Whether the configuration names the origin.
-    ///   - observations: The temporary beliefs about the origin.
-    ///   - uptimeZero: The time at which the uptime of their instants is zero.
-    ///   - addresses: The base URL, then the mirrors.
-    ///   - isForAdmin: Whether the reader may see the messages of failures.
-    func json(
-        isConfigured: Bool, observations: [Observation] = [], uptimeZero: Timestamp = Timestamp(seconds: 0),
-        addresses: [CircuitFigures] = [], isForAdmin: Bool = false
-    ) -> JSON {
+    /// - Parameter isForAdmin: Whether the reader may see the messages of failures.
+    func json(_ report: OriginReport, isForAdmin: Bool = false) -> JSON {
         var json = json
-        json.insert(isConfigured ? "configuration" : "api", at: ["from"])
-        json.insert(.array(observations.map { $0.json(uptimeZero: uptimeZero) }), at: ["observations"])
-        json.insert(.array(addresses.map { .object($0.members(withMessage: isForAdmin)) }), at: ["addresses"])
+        json.insert(report.isConfigured ? "configuration" : "api", at: ["from"])
+        json.insert(
+            .array(report.observations.map { $0.json(uptimeZero: report.uptimeZero) }), at: ["observations"])
+        json.insert(.array(report.addresses.map { .object($0.members(withMessage: isForAdmin)) }), at: ["addresses"])
         return json
     }
 }

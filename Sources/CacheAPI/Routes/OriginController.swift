@@ -41,11 +41,7 @@ struct OriginController: Controller {
 
     /// The `Origin` document of a mounted origin, with its provenance, observations and addresses.
     private func document(_ origin: Origin, _ context: APIContext) -> JSON {
-        let (items, uptimeZero) = configuration.observations(of: origin)
-        return origin.json(
-            isConfigured: configuration.isConfigured(origin.name),
-            observations: items, uptimeZero: uptimeZero, addresses: configuration.addresses(of: origin),
-            isForAdmin: context.reader?.permits(.admin) ?? true)
+        origin.json(configuration.report(on: origin), isForAdmin: context.reader?.permits(.admin) ?? true)
     }
 
     /// Creates or replaces an origin, if the request's conditions hold.

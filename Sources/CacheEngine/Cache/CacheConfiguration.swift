@@ -95,7 +95,7 @@ package final class CacheConfiguration: Sendable {
     }
 
     /// Whether the configuration names the origin. The API can change it until its definition there changes.
-    package func isConfigured(_ name: String) -> Bool { live.current.originNames.contains(name) }
+    private func isConfigured(_ name: String) -> Bool { live.current.originNames.contains(name) }
 
     /// Returns a mounted origin; throws `.notFound` if there is none of that name.
     package func origin(_ name: String) throws(CacheError) -> (origin: Origin, revision: Int64) {
@@ -103,16 +103,14 @@ package final class CacheConfiguration: Sendable {
         return (entry.origin, entry.revision)
     }
 
-    /// The temporary beliefs about a mounted origin and its addresses, and the time at which the uptime of their instants
-    /// is zero.
-    package func observations(of origin: Origin) -> (items: [Observation], uptimeZero: Timestamp) {
-        let addresses = origin.settings.addresses
-        let items = context.health.observations(of: origin.name) + context.paths.observations(of: addresses)
-        return (items, context.wallClock.now() - context.uptime())
+    /// The temporary beliefs about a mounted origin, and the health of its addresses.
+    package func report(on origin: Origin) -> OriginReport {
+        OriginReport(
+            isConfigured: isConfigured(origin.name),
+            observations: context.health.observations(of: origin.name)
+                + context.paths.observations(of: origin.settings.addresses),
+            uptimeZero: context.wallClock.now() - context.uptime(), addresses: context.health.circuits(of: origin))
     }
-
-    /// The health of a mounted origin's addresses: the base URL, then the mirrors.
-    package func addresses(of origin: Origin) -> [CircuitFigures] { context.health.circuits(of: origin) }
 
     /// Closes the circuits of a mounted origin, so that its addresses are asked again at once. Throws `.notFound` if
     /// there is no origin of that name.
@@ -149,7 +147,7 @@ package final class CacheConfiguration: Sendable {
         let isNew = former == nil
         let revision = try await context.store.catalog.saveOrigin(origin, if: precondition)
         origins[origin.name] = OriginTable.Entry(origin: origin, revision: revision)
-        if former != origin.settings.addresses { context.health.forgetObservations(of: origin.name) }
+        if former != origin.settings.addresses { context.health.moved(origin.name, to: origin.settings.addresses) }
         adoptQuotas()
         return (origin, revision, isNew)
     }

@@ -237,6 +237,18 @@ final class OriginHealth: Sendable {
         parties.withLock { $0[origin]?.observations = ObservationTable() }
     }
 
+    /// Drops the observations about a mounted origin with new addresses, and the circuits and failures of the addresses
+    /// that it no longer has.
+    func moved(_ origin: String, to addresses: [String]) {
+        parties.withLock { parties in
+            guard var party = parties[origin] else { return }
+            party.observations = ObservationTable()
+            party.circuits = party.circuits.filter { addresses.contains($0.key) }
+            party.failures = party.failures.filter { addresses.contains($0.key) }
+            parties[origin] = party
+        }
+    }
+
     // MARK: Log rate
 
     /// Whether a message about the origin may be logged now: at most one a minute.

@@ -17,7 +17,7 @@ import Testing
         try await bench.cache { $0.retries = 0 }.run { cache in
             let mounted = try cache.resolver.origins.mounted("media")
             _ = try? await cache.body(of: "a.mp4", 1_000_000..<1_000_100)
-            let observed = cache.configuration.observations(of: mounted).items
+            let observed = cache.configuration.report(on: mounted).observations
             bench.upstream.serve("/a.mp4", bench.asset)
             try cache.configuration.forgetObservations(of: "media")
             let later = try await cache.body(of: "a.mp4", 2_000_000..<2_000_100).bytes
@@ -25,7 +25,7 @@ import Testing
             #expect(observed.map(\.kind) == [.rangesIgnored])
             #expect(later == bench.asset.bytes(2_000_000..<2_000_100))
             #expect(bench.upstream.requests.last?.range == 2_000_000..<2_000_100)
-            #expect(cache.configuration.observations(of: mounted).items.isEmpty)
+            #expect(cache.configuration.report(on: mounted).observations.isEmpty)
         }
     }
 
@@ -37,10 +37,30 @@ import Testing
             cache.context.health.observed(.rangesRefused, of: target, evidence: "Status 403.")
             var moved = mounted
             moved.settings.baseURL += "/other"
-            let before = cache.configuration.observations(of: mounted).items
+            let before = cache.configuration.report(on: mounted).observations
             _ = try await cache.configuration.setOrigin(moved)
 
-            #expect(before.count == 1 && cache.configuration.observations(of: moved).items.isEmpty)
+            #expect(before.count == 1 && cache.configuration.report(on: moved).observations.isEmpty)
+        }
+    }
+
+    @Test("Circuits and failures end with the base URL that they are about")
+    func formerBaseURL() async throws {
+        try await bench.cache { $0.circuitBreaker = .init(failures: 1) }.run { cache in
+            let mounted = try cache.resolver.origins.mounted("media")
+            let target = try await cache.resolver.resolve(Bench.media)
+            let permit = try cache.context.health.admit(target)
+            let error = CacheError(.upstreamUnreachable(), "The connection was refused.")
+            cache.context.health.settle(permit, .broken(error), by: target.settings.circuitBreaker)
+            let before = cache.configuration.report(on: mounted).addresses
+            var moved = mounted
+            moved.settings.baseURL += "/other"
+            _ = try await cache.configuration.setOrigin(moved)
+            _ = try await cache.configuration.setOrigin(mounted)
+            let after = cache.configuration.report(on: mounted).addresses
+
+            #expect(before.map(\.failuresInARow) == [1] && before.flatMap(\.failures.counts.values) == [1])
+            #expect(after.map(\.failuresInARow) == [0] && after.flatMap(\.failures.counts.values) == [])
         }
     }
 }
