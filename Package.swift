@@ -102,6 +102,7 @@ let package = Package(
             dependencies: [
                 "TestChance", "CacheCore", "CacheStore", "CacheEngine", "CurlUpstream", "CRecordingVFS", logging, nio,
                 nioPosix,
+                .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOHTTP2", package: "swift-nio-http2"),
                 .product(name: "NIOHPACK", package: "swift-nio-http2"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),

@@ -100,3 +100,15 @@ static inline void *larder_easy_get_tls(CURL *easy) {
     if ((curl_easy_getinfo)(easy, CURLINFO_TLS_SSL_PTR, &session) || !session) return NULL;
     return session->internals;
 }
+
+// Whether the connection of a running transfer carries HTTP/2, as agreed over TLS (RFC 7301); 0: it does not, or the TLS
+// library is not OpenSSL.
+static inline int larder_easy_is_http2(CURL *easy) {
+    void (*selected)(const void *, const unsigned char **, unsigned int *);
+    const unsigned char *name = NULL;
+    unsigned int length = 0;
+    const void *connection = larder_tls_reports_alerts() ? larder_easy_get_tls(easy) : NULL;
+    *(void **)&selected = connection ? dlsym(NULL, "SSL_get0_alpn_selected") : NULL;
+    if (selected) selected(connection, &name, &length);
+    return length == 2 && memcmp(name, "h2", 2) == 0;
+}

@@ -31,7 +31,7 @@ extension Observation {
             case .address(let address): (.null, .string(address))
             }
         return [
-            "kind": .string(kind.rawValue), "scope": scope, "assetId": asset, "address": address,
+            "kind": .string(kind.name.rawValue), "scope": scope, "assetId": asset, "address": address,
             "since": .instant(uptimeZero + since), "expiresAt": .instant(uptimeZero + expiresAt),
             "evidence": .string(evidence),
         ]

@@ -39,3 +39,34 @@ package enum BucketRegion {
         }
     }
 }
+
+/// The endpoint of the region in which a bucket is, learnt from a redirect.
+package struct RegionalEndpoint: Hashable, Sendable {
+    package var region: String
+    /// Scheme, host and port of the redirected requests.
+    package var origin: String
+    /// Scheme, host and port of the endpoint.
+    package var address: String
+
+    /// The endpoint to which the redirects before a final response led. Nil: none of them stated a region, or the target
+    /// differs in more than its address.
+    package init?(after head: UpstreamHead, to url: String) {
+        let regions = head.earlier.compactMap { BucketRegion.stated(status: $0.status, headers: $0.headers) }
+        let (origin, address) = (UpstreamURL.address(of: url), UpstreamURL.address(of: head.finalURL))
+        guard let region = regions.last, regions.count == head.redirects,
+            url.dropFirst(origin.count) == head.finalURL.dropFirst(address.count)
+        else { return nil }
+        self.init(region: region, origin: origin, address: address)
+    }
+
+    package init(region: String, origin: String, address: String) {
+        self.region = region
+        self.origin = origin
+        self.address = address
+    }
+
+    /// The URL of the same object at the endpoint; nil if requests for `url` were not redirected.
+    package func moved(_ url: String) -> String? {
+        UpstreamURL.address(of: url) == origin ? address + url.dropFirst(origin.count) : nil
+    }
+}

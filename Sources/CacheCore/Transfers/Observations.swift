@@ -1,15 +1,35 @@
 /// A temporary belief about an upstream that its responses suggest.
 package struct Observation: Hashable, Sendable {
     /// The content of a belief.
-    package enum Kind: String, Hashable, Sendable, CaseIterable {
+    package enum Kind: Hashable, Sendable {
         /// The upstream refused a request with `Range` and answered the same request without it.
         case rangesRefused
         /// The upstream answered a request with `Range` by the whole body (RFC 9110 §14.2).
         case rangesIgnored
         /// An unusable response stated a length. A shorter body with the same strong validator is not stored.
-        case lengthStated
+        case lengthStated(StatedLength)
+        /// A redirect led to the endpoint of the bucket's region.
+        case regionStated(RegionalEndpoint)
         /// The address answers over HTTP/2, where a transfer cannot be paused.
         case multiplexed
+        /// The address reset an HTTP/2 stream with HTTP_1_1_REQUIRED (RFC 9113 §7).
+        case http1Required
+
+        package var name: Name {
+            switch self {
+            case .rangesRefused: .rangesRefused
+            case .rangesIgnored: .rangesIgnored
+            case .lengthStated: .lengthStated
+            case .regionStated: .regionStated
+            case .multiplexed: .multiplexed
+            case .http1Required: .http1Required
+            }
+        }
+    }
+
+    /// The name of a kind in the API.
+    package enum Name: String, Hashable, Sendable, CaseIterable {
+        case rangesRefused, rangesIgnored, lengthStated, regionStated, multiplexed, http1Required
     }
 
     /// The requests that a belief concerns.
@@ -52,64 +72,63 @@ package struct ObservationTable: Sendable {
     static let mostAssets = 256
 
     private struct Key: Hashable {
-        let kind: Observation.Kind
+        let name: Observation.Name
         let scope: Observation.Scope
     }
 
     private var entries: [Key: Observation] = [:]
-    /// The lengths of the entries of kind `lengthStated`.
-    private var lengths: [AssetID: StatedLength] = [:]
 
     package init() {}
 
     /// Records that a response for `asset` suggests `kind`. A refusal of ranges by several assets within a minute holds
     /// for the origin.
     package mutating func note(_ kind: Observation.Kind, of asset: AssetID, evidence: String, at now: Duration) {
-        entries = entries.filter { now < $0.value.expiresAt }
-        note(Key(kind: kind, scope: .asset(asset)), evidence, at: now)
-        if entries.count > Self.mostAssets {
-            let first = entries.min { $0.value.expiresAt < $1.value.expiresAt }
-            if let first { entries[first.key] = nil }
-        }
+        note(kind, .asset(asset), evidence, at: now)
         guard kind == .rangesRefused else { return }
         let recent = entries.values.filter {
             $0.kind == kind && $0.scope != .origin && now - ($0.expiresAt - Observation.lifetime) < Self.originPeriod
         }
         guard recent.count >= Self.assetsForOrigin else { return }
-        note(Key(kind: kind, scope: .origin), "\(recent.count) assets within a minute; the last: \(evidence)", at: now)
+        note(kind, .origin, "\(recent.count) assets within a minute; the last: \(evidence)", at: now)
     }
 
-    /// Records a length that an unusable response for `asset` stated.
-    package mutating func note(_ stated: StatedLength, of asset: AssetID, evidence: String, at now: Duration) {
-        note(.lengthStated, of: asset, evidence: evidence, at: now)
-        lengths[asset] = stated
-        lengths = lengths.filter { entries[Key(kind: .lengthStated, scope: .asset($0.key))] != nil }
+    /// Records an observation. Drops those that have ended, and the earliest one if there are too many.
+    package mutating func note(
+        _ kind: Observation.Kind, _ scope: Observation.Scope, _ evidence: String, at now: Duration
+    ) {
+        entries = entries.filter { now < $0.value.expiresAt }
+        let key = Key(name: kind.name, scope: scope)
+        entries[key] = Observation(
+            kind: kind, scope: scope, since: entries[key]?.since ?? now, expiresAt: now + Observation.lifetime,
+            evidence: evidence)
+        guard entries.count > Self.mostAssets, let first = entries.min(by: { $0.value.expiresAt < $1.value.expiresAt })
+        else { return }
+        entries[first.key] = nil
     }
 
     /// The length that an unusable response for `asset` stated; nil: none.
     package func statedLength(of asset: AssetID, at now: Duration) -> StatedLength? {
-        holds(.lengthStated, .asset(asset), at: now) ? lengths[asset] : nil
+        if case .lengthStated(let length)? = held(.lengthStated, .asset(asset), at: now) { length } else { nil }
+    }
+
+    /// The endpoint of the bucket's region; nil: none is known.
+    package func region(at now: Duration) -> RegionalEndpoint? {
+        if case .regionStated(let endpoint)? = held(.regionStated, .origin, at: now) { endpoint } else { nil }
     }
 
     /// Records a stored response for `asset`, which replaces a stated length.
-    package mutating func stored(_ asset: AssetID) {
-        guard lengths.removeValue(forKey: asset) != nil else { return }
-        entries[Key(kind: .lengthStated, scope: .asset(asset))] = nil
-    }
+    package mutating func stored(_ asset: AssetID) { forget(.lengthStated, .asset(asset)) }
 
-    private mutating func note(_ key: Key, _ evidence: String, at now: Duration) {
-        entries[key] = Observation(
-            kind: key.kind, scope: key.scope, since: entries[key]?.since ?? now, expiresAt: now + Observation.lifetime,
-            evidence: evidence)
+    /// Drops an observation.
+    package mutating func forget(_ name: Observation.Name, _ scope: Observation.Scope) {
+        if !entries.isEmpty { entries[Key(name: name, scope: scope)] = nil }
     }
 
     /// Records a 206 for `asset`: it and its origin support ranges.
     package mutating func supportsRanges(_ asset: AssetID) {
         guard !entries.isEmpty else { return }
-        entries[Key(kind: .rangesRefused, scope: .origin)] = nil
-        for kind in [Observation.Kind.rangesRefused, .rangesIgnored] {
-            entries[Key(kind: kind, scope: .asset(asset))] = nil
-        }
+        forget(.rangesRefused, .origin)
+        for name in [Observation.Name.rangesRefused, .rangesIgnored] { forget(name, .asset(asset)) }
     }
 
     /// Whether requests for `asset` should omit `Range`.
@@ -122,13 +141,21 @@ package struct ObservationTable: Sendable {
         refusesRanges(asset, at: now) || holds(.rangesIgnored, .asset(asset), at: now)
     }
 
-    private func holds(_ kind: Observation.Kind, _ scope: Observation.Scope, at now: Duration) -> Bool {
-        entries[Key(kind: kind, scope: scope)].map { now < $0.expiresAt } ?? false
+    private func holds(_ name: Observation.Name, _ scope: Observation.Scope, at now: Duration) -> Bool {
+        held(name, scope, at: now) != nil
+    }
+
+    private func held(
+        _ name: Observation.Name, _ scope: Observation.Scope, at now: Duration
+    ) -> Observation.Kind? {
+        entries[Key(name: name, scope: scope)].flatMap { now < $0.expiresAt ? $0.kind : nil }
     }
 
     /// The observations that hold, the earliest first.
     package func current(at now: Duration) -> [Observation] {
         entries.values.filter { now < $0.expiresAt }
-            .sorted { ($0.since, "\($0.scope)", $0.kind.rawValue) < ($1.since, "\($1.scope)", $1.kind.rawValue) }
+            .sorted {
+                ($0.since, "\($0.scope)", $0.kind.name.rawValue) < ($1.since, "\($1.scope)", $1.kind.name.rawValue)
+            }
     }
 }

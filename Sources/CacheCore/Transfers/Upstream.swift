@@ -217,6 +217,10 @@ package struct UpstreamRequest: Sendable {
     /// Restricts the transfer to HTTP/1.1, because it may be paused for long. Paused HTTP/2 streams would buffer their
     /// data in memory.
     package var mayBePaused = false
+    /// Whether a URL is to be requested over HTTP/1.1 only, because its address has required it.
+    package var requiresHTTP1: @Sendable (String) -> Bool = { _ in false }
+    /// The endpoint of the bucket's region, to which the request is sent at once, if it permits the redirect.
+    package var region: RegionalEndpoint?
     /// The delay before the transfer may leave the queue (backoff between retries).
     package var delay: Duration
 
@@ -268,6 +272,8 @@ package struct UpstreamHead: Sendable {
     package var earlier: [RedirectHead] = []
     /// `1.1` or `2`.
     package var httpVersion: String
+    /// Whether the request was repeated over HTTP/1.1 after its stream was reset with HTTP_1_1_REQUIRED (RFC 9113 §7).
+    package var requiredHTTP1 = false
     /// Address and port of the server as text; nil if unknown.
     package var address: String?
     package var timings: TransferTimings

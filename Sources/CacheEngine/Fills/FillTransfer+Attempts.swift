@@ -52,6 +52,7 @@ extension FillTransfer {
     /// Judges the first response head. Heads of other attempts are refused during the judgement and after it.
     func began(_ head: UpstreamHead, of number: Int) -> HeadVerdict {
         noteLatency(of: number)
+        noteRegion(head, of: number)
         let attempt = state.withLock { state -> Attempt? in
             guard !state.isOver, state.winner == nil, state.judging == nil else {
                 state.attempts[number].isCancelled = true
@@ -147,6 +148,15 @@ extension FillTransfer {
         } else if asset.isWithoutRanges {
             context.health.observed(.rangesIgnored, of: target, evidence: "Status \(head.status) and the whole body.")
         }
+    }
+
+    /// Records a redirect to the region of a bucket that has led to content.
+    private func noteRegion(_ head: UpstreamHead, of number: Int) {
+        guard head.redirects > 0, head.status < 400 else { return }
+        let (target, url) = state.withLock { state in
+            (state.target, state.addresses.dropFirst(state.attempts[number].permit.address).first)
+        }
+        if let target, let url { context.health.redirected(head, of: target, from: url) }
     }
 
     private static let lost = CacheError(.cancelled, "The other request of this fill was answered first.")

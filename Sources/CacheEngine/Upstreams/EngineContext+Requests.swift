@@ -17,6 +17,8 @@ extension EngineContext {
             timeouts: settings.timeouts, maxTransfers: settings.maxTransfers,
             originBytesPerSecond: settings.maxBytesPerSecond, priority: priority,
             allowPrivateAddresses: settings.allowPrivateAddresses, tls: settings.tls)
+        request.requiresHTTP1 = { [paths] in paths.requiresHTTP1($0) }
+        request.region = health.region(of: target)
         if !settings.redirectHosts.isEmpty {
             request.redirectHosts = RedirectHosts(
                 patterns: HostPatterns(settings.redirectHosts), ownURLs: [settings.baseURL] + settings.mirrors)

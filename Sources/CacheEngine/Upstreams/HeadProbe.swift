@@ -63,6 +63,7 @@ struct HeadProbe {
         do {
             let head = try await HeadRequest.head(of: request, from: context.upstream)
             settle(permit, OriginHealth.Evidence(status: head.status))
+            if head.status < 300 { context.health.redirected(head, of: target, from: request.url) }
             trace.span?.describe(target, method, status: head.status)
             return head
         } catch {

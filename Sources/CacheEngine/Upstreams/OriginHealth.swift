@@ -112,6 +112,8 @@ final class OriginHealth: Sendable {
         let (before, after) = parties.withLock { parties -> (CircuitBreaker, CircuitBreaker) in
             if let cause {
                 parties[permit.party]?.failures[permit.base, default: AddressFailures()].note(cause, at: now)
+                // The endpoint of the region may be at fault: the origin is asked again.
+                parties[permit.party]?.observations.forget(.regionStated, .origin)
             }
             let before = parties[permit.party]?.circuits[permit.base] ?? CircuitBreaker()
             var circuit = before
@@ -193,7 +195,9 @@ final class OriginHealth: Sendable {
     func stated(_ length: StatedLength, by target: AssetTarget) {
         let now = uptime()
         let evidence = "An unusable response with status 206 stated \(length.length) bytes."
-        change(target, at: now) { $0.observations.note(length, of: target.id, evidence: evidence, at: now) }
+        change(target, at: now) {
+            $0.observations.note(.lengthStated(length), of: target.id, evidence: evidence, at: now)
+        }
     }
 
     /// The length that an unusable response stated for the asset; nil: none.
@@ -225,6 +229,25 @@ final class OriginHealth: Sendable {
         let now = uptime()
         return look { $0[target.party]?.observations.lacksRanges(target.id, at: now) } ?? false
     }
+
+    // MARK: Regions
+
+    /// Records the redirects of a request for `url` to the region of a bucket.
+    func redirected(_ head: UpstreamHead, of target: AssetTarget, from url: String) {
+        guard head.redirects > 0, let endpoint = RegionalEndpoint(after: head, to: url) else { return }
+        let now = uptime()
+        let evidence = "A redirect to \(endpoint.address) with the region \(endpoint.region)."
+        change(target, at: now) { $0.observations.note(.regionStated(endpoint), .origin, evidence, at: now) }
+    }
+
+    /// The endpoint of the bucket's region; nil: none is known.
+    func region(of target: AssetTarget) -> RegionalEndpoint? {
+        guard target.settings.auth.kind == .s3 else { return nil }
+        let now = uptime()
+        return look { $0[target.party]?.observations.region(at: now) }
+    }
+
+    // MARK: Observations
 
     /// The observations about a mounted origin, the earliest first.
     func observations(of origin: String) -> [Observation] {

@@ -36,11 +36,15 @@ package struct Prober: Sendable {
 
     /// Asks by `HEAD`, then by a range of one byte, then by a plain `GET` that is cut after its head. Some upstreams
     /// support `GET` only, and some refuse ranges. `HEAD` may use half of the time.
+    ///
+    /// An object store with an account is not asked by `HEAD`: its 403 for a missing key without permission to list
+    /// states its reason in the body (Amazon S3 API reference, "HeadObject": a response to `HEAD` has none).
     private func ask(
         _ asset: OpenAsset, _ asked: HeadProbe, within timeout: Duration
     ) async throws(CacheError) -> ProbeReport {
         var question = asked
-        if let head = await head(&question, within: timeout / 2), head.status < 300,
+        if asset.target.settings.auth.kind != .s3, let head = await head(&question, within: timeout / 2),
+            head.status < 300,
             case .whole(let generation) = judge(head, of: asset, window: .whole), isBelievable(generation, of: asset)
         {
             return try report(asset, generation, method: .head, head: head)

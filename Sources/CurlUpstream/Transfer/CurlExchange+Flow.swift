@@ -124,7 +124,7 @@ extension CurlExchange {
     /// not close that connection.
     var mayBeStream: Bool {
         guard timers.isConnected else { return false }
-        return clock.isAnswered ? isHTTP2 : url.scheme == .https && !transfer.request.mayBePaused
+        return clock.isAnswered ? isHTTP2 : url.scheme == .https && !isHTTP1Only
     }
 
     /// Lowers the wanted length of the body to `bytes`.

@@ -62,6 +62,17 @@ extension CurlExchange {
         socketError = 0
         needsFreshConnection = false
         openedSocket = nil
+        wasSentAsStream = false
+    }
+
+    /// Makes the known endpoint of the bucket's region the first hop, as if the origin had redirected to it.
+    func startInRegion() {
+        guard let own = transfer.request.authorizer?.region, let known = transfer.request.region,
+            // An endpoint that cannot be parsed is not used: the origin redirects again.
+            let target = known.moved(url.text).flatMap({ try? CurlURL.parse($0) }), permitsRedirect(to: target),
+            BucketRegion.isSameService(firstURL, target, in: [own, known.region])
+        else { return }
+        (url, bucketRegion) = (target, known.region)
     }
 
     /// The region for which a request to the target of the current redirect is signed; nil: no credentials are sent
@@ -108,6 +119,8 @@ extension CurlExchange {
             status: collector.status, headers: collector.headers, finalURL: url.text, redirects: earlier.count,
             httpVersion: collector.version, timings: clock.timings(at: nil))
         head.earlier = earlier
+        // libcurl repeats a stream over another connection only if it was reset with HTTP_1_1_REQUIRED.
+        head.requiredHTTP1 = wasSentAsStream && !isHTTP2
         head.address = remote
         return head
     }

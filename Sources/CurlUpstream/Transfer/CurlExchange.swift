@@ -68,6 +68,10 @@ final class CurlExchange {
     var openedSocket: Int32?
     /// Whether a socket was created for the current hop, so that its connection is new.
     var hasOpenedSocket: Bool { openedSocket != nil }
+    /// Whether the current hop is restricted to HTTP/1.1.
+    private(set) var isHTTP1Only = false
+    /// Whether the current hop was sent over an HTTP/2 connection.
+    var wasSentAsStream = false
     private let buffers: BufferPool
     let sockets: OpenedSockets
     /// The URL that is sent: that of the current hop with the query that authorizes it.
@@ -112,6 +116,7 @@ final class CurlExchange {
         timers = TransferTimers(transfer.request.timeouts, begun: begun)
         collector = HeadCollector(maxBytes: settings.maxHeaderBytes, maxLines: settings.maxHeaderLines)
         easy = try Self.makeHandle()
+        startInRegion()
     }
 
     deinit {
@@ -139,6 +144,7 @@ final class CurlExchange {
         let request = transfer.request
         var fields = try RequestFields.fields(of: request, isOwnHost: isOwnHost)
         sentURL = url.text
+        isHTTP1Only = request.mayBePaused || request.requiresHTTP1(url.text)
         if isOwnHost || bucketRegion != nil, let authorizer = request.authorizer {
             let authorized = try authorizer.authorize(
                 OutgoingRequest(method: request.method.rawValue, url: url, headers: fields, region: bucketRegion))
@@ -155,6 +161,7 @@ final class CurlExchange {
 
     /// The connection is established; the request is about to be sent.
     func connected(to address: String, port: Int32, from localPort: Int32) {
+        if larder_easy_is_http2(easy) != 0 { wasSentAsStream = true }
         receiveBuffer = sockets.socket(localPort: localPort, remotePort: port).map { ReceiveBuffer(of: $0) }
         remote = address.contains(":") ? "[\(address)]:\(port)" : "\(address):\(port)"
         timers.connected(at: now())

@@ -19,7 +19,8 @@ struct CurlOptions {
         to exchange: CurlExchange, headers: UnsafeMutablePointer<curl_slist>?, rate: Int64?
     ) throws(CacheError) {
         var options = CurlOptions(easy: exchange.easy)
-        options.setTarget(exchange.sentURL, exchange.transfer.request, headers, exchange.settings)
+        options.setTarget(
+            exchange.sentURL, exchange.transfer.request, headers, exchange.settings, isHTTP1Only: exchange.isHTTP1Only)
         options.setSafety()
         options.set(CURLOPT_FRESH_CONNECT, exchange.needsFreshConnection ? 1 : 0)
         options.setTLS(exchange.transfer.request.tls)
@@ -39,7 +40,7 @@ struct CurlOptions {
     /// Target, method, protocol version and connection sharing.
     private mutating func setTarget(
         _ url: String, _ request: UpstreamRequest, _ headers: UnsafeMutablePointer<curl_slist>?,
-        _ settings: CurlPoolSettings
+        _ settings: CurlPoolSettings, isHTTP1Only: Bool
     ) {
         set(CURLOPT_URL, url)
         set(CURLOPT_USERAGENT, settings.userAgent)
@@ -48,13 +49,13 @@ struct CurlOptions {
         // Over TLS, a second transfer waits for the first connection's protocol, because HTTP/2 can carry both. Without
         // TLS it would wait for the first response.
         let isSecure = url.hasPrefix("https:")
-        let mayShare = isSecure && !request.mayBePaused
+        let mayShare = isSecure && !isHTTP1Only
         set(CURLOPT_HTTP_VERSION, mayShare ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
         set(CURLOPT_PIPEWAIT, mayShare ? 1 : 0)
         // Once a host turned out not to speak HTTP/2, libcurl stops sharing connections to it. A separate address scope
-        // separates the pausable transfers. The scope has no other effect: only link-local addresses use it, and those
+        // separates the transfers over HTTP/1.1. The scope has no other effect: only link-local addresses use it, and those
         // are never allowed.
-        if isSecure, request.mayBePaused { set(CURLOPT_ADDRESS_SCOPE, 1) }
+        if isSecure, isHTTP1Only { set(CURLOPT_ADDRESS_SCOPE, 1) }
         set(CURLOPT_TCP_NODELAY, 1)
         set(CURLOPT_TCP_KEEPALIVE, 1)
         set(CURLOPT_HTTP_CONTENT_DECODING, 0)

@@ -191,6 +191,15 @@ def bucket_regions(t):
         if is_signed:
             t.bytes(reply, content("film.bin", SIZE), f"{name}: a read")
             t.equal(probe.status, 200, f"{name}: the status of a probe ({probe})")
+            # A learned region ends as other observations do, and until then each further read costs one request.
+            stores[name].forget()
+            t.bytes(service.read(f"/o/{name}/second.bin"), content("second.bin", SIZE), f"{name}: a second read")
+            t.equal(len(stores[name].of("second")), 1, f"{name}: requests of the second read")
+            kinds = [item["kind"] for item in service.api("GET", f"/v1/origins/{name}").json["observations"]]
+            t.equal(kinds, ["regionStated"], f"{name}: observations")
+            service.api("DELETE", f"/v1/origins/{name}/observations")
+            t.bytes(service.read(f"/o/{name}/third.bin"), content("third.bin", SIZE), f"{name}: a third read")
+            t.equal(len(stores[name].of("third")), 2, f"{name}: requests after the region is forgotten")
         else:
             t.refused(reply, f"{name}: a read", (403,))
             t.check(probe.status >= 400, f"{name}: a probe succeeds ({probe})")
@@ -219,4 +228,8 @@ def lost_redirect(t):
         store.forget()
         t.refused(service.read("/o/media/forbidden.bin", part), "a key without permission", (403,))
         t.equal([(r.method, r.fields.get("range")) for r in store.of("forbidden")], [("GET", f"bytes={part or '0-'}")], f"requests for {part or 'all bytes'} of a missing key")
+        store.forget()
+        probe = service.api("POST", "/v1/probe", {"origin": "media", "path": "forbidden.bin"})
+        t.equal((probe.status, probe.json.get("upstreamStatus")), (502, 403), f"a probe of a key without permission ({probe})")
+        t.equal([(r.method, r.fields.get("range")) for r in store.of("forbidden")], [("GET", "bytes=0-0")], "requests of a probe")
     t.equal(metadata.issued, 1, "the number of keys")

@@ -54,4 +54,31 @@ import Testing
             #expect(BucketRegion.stated(status: 301, headers: ["x-amz-bucket-region": value]) == nil)
         }
     }
+
+    /// A response after a redirect with 301 that states a region.
+    private func head(at url: String, region: String? = "eu-west-1") -> UpstreamHead {
+        var head = UpstreamHead(status: 200, headers: [:], finalURL: url, redirects: 1)
+        let fields: HeaderList = region.map { ["x-amz-bucket-region": $0] } ?? [:]
+        head.earlier = [RedirectHead(status: 301, headers: fields)]
+        return head
+    }
+
+    @Test("The endpoint of a region replaces the address of later requests")
+    func endpoints() throws {
+        let asked = "https://b.s3.amazonaws.com/a%20b?v=1"
+        let endpoint = try #require(
+            RegionalEndpoint(after: head(at: "https://b.s3.eu-west-1.amazonaws.com/a%20b?v=1"), to: asked))
+        #expect(endpoint.region == "eu-west-1")
+        #expect(endpoint.moved("https://b.s3.amazonaws.com/c") == "https://b.s3.eu-west-1.amazonaws.com/c")
+        #expect(endpoint.moved("https://mirror.example/c") == nil)
+        #expect(RegionalEndpoint(after: head(at: asked), to: asked)?.moved(asked) == asked)
+    }
+
+    @Test("A target that differs in more than its address, or states no region, is no endpoint")
+    func noEndpoints() {
+        let asked = "https://s3.amazonaws.com/b/k"
+        #expect(RegionalEndpoint(after: head(at: "https://b.s3.eu-west-1.amazonaws.com/k"), to: asked) == nil)
+        #expect(RegionalEndpoint(after: head(at: asked, region: nil), to: asked) == nil)
+        #expect(RegionalEndpoint(after: UpstreamHead(status: 200, headers: [:], finalURL: asked), to: asked) == nil)
+    }
 }

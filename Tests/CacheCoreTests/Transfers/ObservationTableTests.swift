@@ -53,13 +53,26 @@ import Testing
     func statedLength() {
         let stated = StatedLength(length: 9, validators: Validators(entityTag: EntityTag("\"a\"")))
         var table = ObservationTable()
-        table.note(stated, of: asset(1), evidence: "206", at: .zero)
+        table.note(.lengthStated(stated), of: asset(1), evidence: "206", at: .zero)
 
         #expect(table.statedLength(of: asset(1), at: .seconds(599)) == stated)
         #expect(table.statedLength(of: asset(1), at: .seconds(600)) == nil)
         #expect(table.statedLength(of: asset(2), at: .zero) == nil)
         table.stored(asset(1))
         #expect(table.statedLength(of: asset(1), at: .zero) == nil && table.current(at: .zero).isEmpty)
+    }
+
+    @Test("The endpoint of a region holds for ten minutes after the last redirect")
+    func region() {
+        let endpoint = RegionalEndpoint(region: "eu-west-1", origin: "https://a", address: "https://b")
+        var table = ObservationTable()
+        table.note(.regionStated(endpoint), .origin, "301", at: .zero)
+        table.note(.regionStated(endpoint), .origin, "301", at: .seconds(300))
+
+        #expect(table.region(at: .seconds(899)) == endpoint && table.region(at: .seconds(900)) == nil)
+        #expect(table.current(at: .zero).map(\.since) == [.zero])
+        table.forget(.regionStated, .origin)
+        #expect(table.region(at: .seconds(300)) == nil)
     }
 
     @Test("The number of assets is limited")

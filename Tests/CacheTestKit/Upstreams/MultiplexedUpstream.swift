@@ -1,6 +1,7 @@
 package import CacheCore
 import NIOCore
 import NIOHPACK
+import NIOHTTP1
 import NIOHTTP2
 import NIOPosix
 import NIOSSL
@@ -21,20 +22,28 @@ package final class MultiplexedUpstream: Sendable {
     private let listener: any Channel
     private let scheduler: MultiplexedDesk
 
-    package init() async throws {
+    /// - Parameter acceptsHTTP1: Whether clients may also use HTTP/1.1.
+    package init(acceptsHTTP1: Bool = false) async throws {
         let scheduler = MultiplexedDesk()
-        let tls = try NIOSSLContext(configuration: Self.tls())
+        let tls = try NIOSSLContext(configuration: Self.tls(acceptsHTTP1 ? ["h2", "http/1.1"] : ["h2"]))
         listener = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
             .childChannelInitializer { channel in
                 let connection = scheduler.opened()
                 return channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls))
                 }.flatMap {
-                    channel.configureHTTP2Pipeline(mode: .server) { stream in
-                        stream.eventLoop.makeCompletedFuture {
-                            try stream.pipeline.syncOperations.addHandler(StreamHandler(scheduler, connection))
+                    channel.configureHTTP2SecureUpgrade { channel in
+                        channel.configureHTTP2Pipeline(mode: .server) { stream in
+                            stream.eventLoop.makeCompletedFuture {
+                                try stream.pipeline.syncOperations.addHandler(StreamHandler(scheduler, connection))
+                            }
+                        }.map { _ in }
+                    } http1ChannelConfigurator: { channel in
+                        channel.pipeline.configureHTTPServerPipeline().flatMapThrowing {
+                            try channel.pipeline.syncOperations.addHandlers(
+                                HTTP1Frames(), StreamHandler(scheduler, connection, isHTTP1: true))
                         }
-                    }.map { _ in }
+                    }
                 }
             }
             .bind(host: "127.0.0.1", port: 0).get()
@@ -57,11 +66,11 @@ package final class MultiplexedUpstream: Sendable {
     /// The number of accepted connections.
     package var connections: Int { scheduler.state.withLock { $0.connections } }
 
-    private static func tls() throws -> TLSConfiguration {
+    private static func tls(_ protocols: [String]) throws -> TLSConfiguration {
         var tls = TLSConfiguration.makeServerConfiguration(
             certificateChain: [.certificate(try NIOSSLCertificate(bytes: Array(certificate.utf8), format: .pem))],
             privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(key.utf8), format: .pem)))
-        tls.applicationProtocols = ["h2"]
+        tls.applicationProtocols = protocols
         return tls
     }
 
@@ -114,10 +123,15 @@ package final class MultiplexedStream: Sendable {
     package let range: ByteRange?
     /// The number of the connection, from 1.
     package let connection: Int
+    /// Whether the request came over HTTP/1.1.
+    package let isHTTP1: Bool
     private let channel: any Channel
     private let reset = Mutex(false)
 
-    fileprivate init(_ path: String, _ range: ByteRange?, _ connection: Int, _ channel: any Channel) {
+    fileprivate init(
+        _ path: String, _ range: ByteRange?, _ connection: Int, isHTTP1: Bool, _ channel: any Channel
+    ) {
+        self.isHTTP1 = isHTTP1
         self.path = path
         self.range = range
         self.connection = connection
@@ -159,6 +173,11 @@ package final class MultiplexedStream: Sendable {
         channel.writeAndFlush(HTTP2Frame.FramePayload.rstStream(.internalError), promise: nil)
     }
 
+    /// Resets the stream with HTTP_1_1_REQUIRED.
+    package func requireHTTP1() {
+        channel.writeAndFlush(HTTP2Frame.FramePayload.rstStream(.http11Required), promise: nil)
+    }
+
     fileprivate func wasReset() { reset.withLock { $0 = true } }
 }
 
@@ -168,17 +187,20 @@ private final class StreamHandler: ChannelInboundHandler {
 
     private let scheduler: MultiplexedDesk
     private let connection: Int
+    private let isHTTP1: Bool
     private var stream: MultiplexedStream?
 
-    init(_ scheduler: MultiplexedDesk, _ connection: Int) {
+    init(_ scheduler: MultiplexedDesk, _ connection: Int, isHTTP1: Bool = false) {
         self.scheduler = scheduler
         self.connection = connection
+        self.isHTTP1 = isHTTP1
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard case .headers(let head) = unwrapInboundIn(data) else { return }
         let path = head.headers.first(name: ":path") ?? ""
-        let stream = MultiplexedStream(path, Self.range(head.headers), connection, context.channel)
+        let stream = MultiplexedStream(
+            path, Self.range(head.headers), connection, isHTTP1: isHTTP1, context.channel)
         self.stream = stream
         let answering = scheduler.state.withLock { state in
             state.streams.append(stream)
@@ -196,5 +218,35 @@ private final class StreamHandler: ChannelInboundHandler {
         let ends = fields.first(name: "range")?.dropFirst("bytes=".count).split(separator: "-").compactMap { Int64($0) }
         guard let ends, ends.count == 2 else { return nil }
         return ends[0]..<(ends[1] + 1)
+    }
+}
+
+/// Presents the requests and responses of an HTTP/1.1 connection as frames of HTTP/2.
+private final class HTTP1Frames: ChannelDuplexHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias InboundOut = HTTP2Frame.FramePayload
+    typealias OutboundIn = HTTP2Frame.FramePayload
+    typealias OutboundOut = HTTPServerResponsePart
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard case .head(let head) = unwrapInboundIn(data) else { return }
+        var fields = HPACKHeaders([(":path", head.uri)])
+        for (name, value) in head.headers { fields.add(name: name.lowercased(), value: value) }
+        context.fireChannelRead(wrapInboundOut(.headers(.init(headers: fields))))
+    }
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        switch unwrapOutboundIn(data) {
+        case .headers(let frame):
+            let status = frame.headers.first(name: ":status").flatMap { Int($0) } ?? 500
+            let fields = frame.headers.filter { !$0.name.hasPrefix(":") }.map { ($0.name, $0.value) }
+            let head = HTTPResponseHead(
+                version: .http1_1, status: .init(statusCode: status), headers: HTTPHeaders(fields))
+            context.write(wrapOutboundOut(.head(head)), promise: promise)
+        case .data(let frame):
+            context.write(wrapOutboundOut(.body(frame.data)), promise: frame.endStream ? nil : promise)
+            if frame.endStream { context.write(wrapOutboundOut(.end(nil)), promise: promise) }
+        default: context.close(promise: promise)
+        }
     }
 }

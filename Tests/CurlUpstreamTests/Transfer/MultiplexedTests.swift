@@ -120,4 +120,37 @@ struct MultiplexedTests {
         #expect(await recorder.end().error == nil)
         #expect(recorder.bytes.isSame(as: asset.bytes(0..<asset.size)))
     }
+
+    @Test("A stream that is reset with HTTP_1_1_REQUIRED is repeated over HTTP/1.1 (RFC 9113 §7)")
+    func http1Required() async throws {
+        let upstream = try await MultiplexedUpstream(acceptsHTTP1: true)
+        upstream.serve("/a") { [asset] in $0.isHTTP1 ? $0.serve(asset) : $0.requireHTTP1() }
+        var request = request("/a")
+        request.url = upstream.url("/a")
+        let first = pool.fetch(request)
+        #expect(await first.end().error == nil)
+        request.requiresHTTP1 = { [url = request.url] in $0 == url }
+        let second = pool.fetch(request)
+        #expect(await second.end().error == nil)
+
+        for recorder in [first, second] {
+            #expect(recorder.bytes.isSame(as: asset.bytes(0..<asset.size)))
+            #expect(recorder.head?.httpVersion == "1.1")
+        }
+        #expect(first.head?.requiredHTTP1 == true && second.head?.requiredHTTP1 == false)
+        #expect(upstream.streams.map(\.isHTTP1) == [false, true, true])
+    }
+
+    @Test("An upstream without HTTP/2 does not require HTTP/1.1")
+    func http1Only() async throws {
+        let pool = CurlWorkerPool.forTest(workers: 1)
+        let upstream = try await MultiplexedUpstream(acceptsHTTP1: true)
+        upstream.serve("/a") { [asset] in $0.serve(asset) }
+        var request = request("/a")
+        request.url = upstream.url("/a")
+        request.mayBePaused = true
+        let recorder = pool.fetch(request)
+        #expect(await recorder.end().error == nil)
+        #expect(recorder.head?.requiredHTTP1 == false && upstream.streams.map(\.isHTTP1) == [true])
+    }
 }
