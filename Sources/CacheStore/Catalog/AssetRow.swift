@@ -38,17 +38,26 @@ package struct AssetRow: Hashable, Sendable {
     /// The field of the column `headers` for a status other than 200; named as in HTTP/2 (RFC 9113 §8.3.2).
     private static let statusField = ":status"
 
-    /// The fields of a generation, and its status.
+    /// The field of the column `headers` which states that its checksums are those of the whole. Earlier versions also
+    /// stored checksums of parts, without this field: their checksums are dropped.
+    private static let checksumField = ":checksums"
+
+    /// The fields of a generation, with those that only the column has.
     private static func fields(of generation: Generation) -> HeaderList {
-        guard generation.status != 200 else { return generation.headers }
-        return HeaderList([HeaderList.Field(statusField, String(generation.status))] + generation.headers.fields)
+        var own: [HeaderList.Field] = []
+        if generation.status != 200 { own.append(HeaderList.Field(statusField, String(generation.status))) }
+        if generation.headers.fields.contains(where: { StoredHeaders.isChecksumOfContent($0.name) }) {
+            own.append(HeaderList.Field(checksumField, "whole"))
+        }
+        return own.isEmpty ? generation.headers : HeaderList(own + generation.headers.fields)
     }
 
     /// Decodes the columns that belong to the asset's generation.
     private static func generation(_ row: Row) throws -> Generation {
         var headers = try RowCoding.headers(json: row["headers"])
         let status = headers[statusField].flatMap { Int($0) }
-        headers.remove(statusField)
+        if headers[checksumField] == nil { headers.removeAll(where: StoredHeaders.isChecksumOfContent) }
+        for field in [statusField, checksumField] { headers.remove(field) }
         var generation = Generation(
             number: row["generation"], length: row["length"], contentType: row["content_type"],
             contentTypeFrom: try RowCoding.choice(row["content_type_from"], "a media type source"),

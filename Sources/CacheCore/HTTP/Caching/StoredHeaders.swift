@@ -74,7 +74,7 @@ package enum StoredHeaders {
     /// an upload. Amazon S3 states such values with ranges that are exactly a part, Azure with all ranges on request.
     ///
     /// `Repr-Digest` is always that of the whole (RFC 9530 §3), and `Content-Digest` is not stored.
-    static func isChecksumOfContent(_ name: String) -> Bool {
+    package static func isChecksumOfContent(_ name: String) -> Bool {
         let name = FieldText.lowered(name)
         return ["content-md5", "digest", "x-goog-hash", "x-ms-content-crc64"].contains(name)
             || name.hasPrefix("x-amz-checksum-")

@@ -37,7 +37,7 @@ package struct HeaderList: Hashable, Sendable {
     package mutating func remove(_ name: String) { fields.removeAll { Self.same($0.name, name) } }
 
     /// Removes all lines of the fields with these names.
-    mutating func removeAll(where isRemoved: (String) -> Bool) { fields.removeAll { isRemoved($0.name) } }
+    package mutating func removeAll(where isRemoved: (String) -> Bool) { fields.removeAll { isRemoved($0.name) } }
 
     /// Replaces all lines of a field by one, at the end.
     package mutating func set(_ name: String, _ value: String) {
