@@ -10,7 +10,8 @@ struct ReaderTests {
         "Paths below the prefix are admitted, in all spellings of their characters",
         arguments: [
             "/o/media/pub/a.mp4", "/o/media/pub/", "/o/media/pub/x/y", "/o/media/%70ub/a.mp4", "/o/media/p%75%62/a",
-            "/o/media/pub%2Fa", "/o/media/pub/a..b", "/o/media/pub/.hidden", "/o/media/pub/...", "/o/media/pub//a",
+            "/o/media/pub/a%0A", "/o/media/pub/a%7F", "/o/media/pub%2Fa", "/o/media/pub/a..b", "/o/media/pub/.hidden",
+            "/o/media/pub/...", "/o/media/pub//a",
             "/o/media/pub/%252e%252e/a", "/o/media/pub/a%3Fb", "/o/media/pub/é", "/%6F/media/pub/a",
         ])
     func below(_ path: String) {
@@ -26,7 +27,7 @@ struct ReaderTests {
             "/o/media/pub/..%2fsecret", "/o/media/pub/x%2F..%2F..%2Fsecret", "/o/media/pub/%2e%2e%2fsecret",
             "/o/media/pub%2F..%2Fsecret", #"/o/media/pub/..\secret"#, "/o/media/pub/..%5Csecret",
             "/o/media/pub/x%5c..%5c..%5csecret", "/o/media/pub//../secret", "/o/media//pub/a", "//o/media/pub/a",
-            "/o/media/pub/a%00", "/o/media/pub/a%0A", "/o/media/pub/a%7F", "/o/media/pub/%", "/o/media/pub/%zz",
+            "/o/media/pub/a%00", "/o/media/pub/%", "/o/media/pub/%zz",
             "/o/media/pub/a%2", "o/media/pub/a", "http://h/o/media/pub/a", "/o/media/p\u{75}\u{308}b/a",
             "/o/other/../media/pub/a",
         ])

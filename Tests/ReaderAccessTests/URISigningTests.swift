@@ -166,6 +166,46 @@ struct URISigningTests {
         }
     }
 
+    @Test("Encoded slashes are covered by their own escapes only (RFC 9246 §2.1.15)")
+    func hiddenSlashes() throws {
+        let signatures = try signatures()
+        let token = try token(["cdniuc": #"regex:[^:]*://[^/]*/o/media/[^/]*/a%2Fb(%5C|c)\.mp4"#])
+        for path in ["/o/media/x/a%2Fb%5C.mp4", "/o/media/x/a%2fb\\.mp4", "/o/media/x/a%2Fbc.mp4"] {
+            #expect(try verify(token, signatures, path: path).scope == .container, "\(path)")
+        }
+        for path in ["/o/media/x%2Fy/a%2Fb%5C.mp4", "/o/media/x/a/b%5C.mp4", "/o/media/x%5Cy/a%2Fbc.mp4"] {
+            #expect(throws: AccessRefusal.self, "\(path)") { try verify(token, signatures, path: path) }
+        }
+    }
+
+    @Test("Signed URLs are URLs (RFC 3986 §3.3), and cover their content, for each byte in a segment")
+    func allBytes() throws {
+        let (signatures, pathBytes) = (try signatures(), Set("-._~!$&'()*+,;=:@/%?".utf8))
+        for byte in UInt8(1)...255 {
+            let digits = (byte < 16 ? "0" : "") + String(byte, radix: 16)
+            var spellings = ["%" + digits, "%" + digits.uppercased()]
+            if byte < 0x80, !"/?#%".utf8.contains(byte) { spellings.append(String(UnicodeScalar(byte))) }
+            for spelling in spellings {
+                let path = "/o/media/x\(spelling)y/a\(spelling)b.mp4"
+                for scope in [SignatureRequest.Scope.exact, .prefix] {
+                    for form in [SignatureRequest.Form.query, .path, .uriSigning] {
+                        let url = try signatures.keys.sign(
+                            SignatureRequest(
+                                path: path, scope: scope, form: form, expiresAt: now + .seconds(60), keyID: "h1"))
+                        let (clean, presented) = PresentedSignature.strip(target: url.target)
+                        let isURL = url.target.utf8.allSatisfy {
+                            FieldText.isLetter($0) || FieldText.isDigit($0) || pathBytes.contains($0)
+                        }
+                        #expect(isURL, "\(byte): \(url.target)")
+                        let grant = try signatures.verify(
+                            try #require(presented), path: clean, remainingQuery: nil, at: now)
+                        #expect(grant.keyID == "h1", "\(byte) \(form) \(scope)")
+                    }
+                }
+            }
+        }
+    }
+
     @Test("A base that could make up a path is refused, its case is not significant")
     func base() throws {
         let signatures = try signatures()

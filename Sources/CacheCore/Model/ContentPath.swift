@@ -8,7 +8,7 @@ package struct ContentPath: Hashable, Sendable {
     /// The path with normalised percent-encoding (RFC 3986 §6.2.2); `/` and `%2F` remain distinct.
     package let normalized: String
 
-    /// Nil if the path does not begin with `/`, has invalid percent-encoding, a control character or a dot segment.
+    /// Nil if the path does not begin with `/`, has invalid percent-encoding, a NUL byte or a dot segment.
     ///
     /// - Parameter path: The path of a request target such as `/o/media/a.mp4`, without the query.
     package init?(_ path: some StringProtocol) {
@@ -19,7 +19,7 @@ package struct ContentPath: Hashable, Sendable {
         let decoded = PercentEncoding.decoded(normalized)
         let segments = decoded.split { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "\\") }
         guard !segments.contains(where: { $0.elementsEqual(".".utf8) || $0.elementsEqual("..".utf8) }),
-            decoded.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
+            !decoded.contains(0)
         else { return nil }
         self.decoded = decoded
         self.normalized = normalized

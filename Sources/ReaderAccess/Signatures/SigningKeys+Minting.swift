@@ -160,7 +160,7 @@ extension SigningKeys {
             // The URI of a request is compared in its normal form, which keeps the spelling of reserved characters.
             let file = url.prefix { $0 != "?" }
             let folder = String(file[...(file.lastIndex(of: "/") ?? file.startIndex)])
-            container = ExtendedRegex.escaped(folder) + ".*"
+            container = ExtendedRegex.escaped(folder) + "(.|%2F|%5C)*"
         }
         let claims: JSON = [
             "cdniv": 1, "exp": .integer(expiry), "cdniuc": .string("regex:[^:/]*://[^/]*" + container),

@@ -41,6 +41,19 @@ struct ExtendedRegex: Sendable {
         }
 
         mutating func invert() { words = (~words.0, ~words.1, ~words.2, ~words.3) }
+
+        mutating func formIntersection(_ other: Self) {
+            words = (
+                words.0 & other.words.0, words.1 & other.words.1, words.2 & other.words.2, words.3 & other.words.3
+            )
+        }
+
+        /// The set of all bytes.
+        static let all = {
+            var set = Self()
+            set.invert()
+            return set
+        }()
     }
 
     /// An instruction of the automaton.
@@ -83,6 +96,38 @@ struct ExtendedRegex: Sendable {
         for byte in text where !run.advance(byte) { return false }
         return run.isAccepting
     }
+
+    /// The pattern for texts in which encoded slashes and backslashes count as characters of their own. Only their
+    /// escapes `%2F` and `%5C` in the pattern match them: `.` and `[^/]` do not. Nil if the pattern has no such escape.
+    init?(hidingSlashesIn pattern: String) {
+        let hidden = Self.hidingSlashes(in: pattern)
+        guard !hidden.elementsEqual(pattern.utf8), hidden.count <= Self.patternLimit else { return nil }
+        var parser = ExtendedRegexParser(hidden, matchesAnyOf: Self.visible)
+        guard let node = parser.parse(), let program = ExtendedRegexCompiler.compile(node) else { return nil }
+        self.program = program
+    }
+
+    /// The text with each encoded slash or backslash as one byte that does not occur in UTF-8.
+    static func hidingSlashes(in text: String) -> [UInt8] {
+        var (hidden, rest) = ([UInt8](), Array(text.utf8)[...])
+        while let byte = rest.popFirst() {
+            let escape = rest.prefix(2)
+            guard byte == UInt8(ascii: "%"), escape.elementsEqual("2F".utf8) || escape.elementsEqual("5C".utf8) else {
+                hidden.append(byte)
+                continue
+            }
+            hidden.append(escape.first == UInt8(ascii: "2") ? 0xFE : 0xFF)
+            rest = rest.dropFirst(2)
+        }
+        return hidden
+    }
+
+    /// All bytes except those of hidden slashes.
+    private static let visible = {
+        var set = ByteSet()
+        for byte in UInt8(0)...0xFD { set.insert(byte) }
+        return set
+    }()
 
     /// A pattern that matches exactly `text`.
     static func escaped(_ text: String) -> String {

@@ -19,7 +19,13 @@ struct ExtendedRegexParser {
     private var position = 0
     private var depth = 0
 
-    init(_ pattern: [UInt8]) { self.pattern = pattern }
+    /// The bytes that `.` and negated brackets can match.
+    private let any: ExtendedRegex.ByteSet
+
+    init(_ pattern: [UInt8], matchesAnyOf any: ExtendedRegex.ByteSet = .all) {
+        self.pattern = pattern
+        self.any = any
+    }
 
     /// Parses the whole pattern.
     mutating func parse() -> ExtendedRegexNode? {
@@ -107,10 +113,7 @@ struct ExtendedRegexParser {
             guard depth <= Self.depthLimit, let node = alternatives(), take(")") else { return nil }
             return (node, false)
         case UInt8(ascii: "["): return bracket().map { (.set($0), false) }
-        case UInt8(ascii: "."):
-            var set = ExtendedRegex.ByteSet()
-            set.invert()
-            return (.set(set), false)
+        case UInt8(ascii: "."): return (.set(any), false)
         case UInt8(ascii: "^"): return (.begin, true)
         case UInt8(ascii: "$"): return (.end, true)
         case UInt8(ascii: "\\"):
@@ -143,7 +146,10 @@ extension ExtendedRegexParser {
         while let byte = next {
             if byte == UInt8(ascii: "]"), !isFirst {
                 position += 1
-                if isNegated { set.invert() }
+                if isNegated {
+                    set.invert()
+                    set.formIntersection(any)
+                }
                 return set
             }
             isFirst = false

@@ -169,14 +169,15 @@ struct URISigningClaims: Sendable {
 enum URIContainer: Sendable {
     /// SHA-256 of the URI, in the URL segment form of RFC 6920 §5.
     case hash([UInt8])
-    /// A regular expression for the whole URI.
-    case regex(ExtendedRegex)
+    /// A regular expression for the whole URI, and its form for URIs with encoded slashes; nil: it covers none of them.
+    case regex(ExtendedRegex, ofHiddenSlashes: ExtendedRegex?)
 
     /// Nil for another form, another hash, or a pattern that is not supported.
     init?(_ text: String) {
         if text.hasPrefix("regex:") {
-            guard let regex = ExtendedRegex(String(text.dropFirst(6))) else { return nil }
-            self = .regex(regex)
+            let pattern = String(text.dropFirst(6))
+            guard let regex = ExtendedRegex(pattern) else { return nil }
+            self = .regex(regex, ofHiddenSlashes: ExtendedRegex(hidingSlashesIn: pattern))
         } else if text.hasPrefix("hash:sha-256;") {
             guard let digest = Base64URL.decode(text.dropFirst(13)), digest.count == 32 else { return nil }
             self = .hash(digest)
@@ -186,16 +187,19 @@ enum URIContainer: Sendable {
     }
 
     /// Whether the container covers the URI of a request, in its normal form (RFC 3986 §6.2.2), with or without the
-    /// default port of the scheme (§6.2.3). A URI with encoded slashes is covered by no regular expression, because
-    /// `[^/]*` would match them.
+    /// default port of the scheme (§6.2.3). Encoded slashes and backslashes are covered by their own escapes in a
+    /// regular expression only, because `[^/]*` would match them.
     func covers(_ request: URISigningClaims.Request) -> Bool {
         guard Self.isBase(request.base) else { return false }
         let query = request.query.map { "?" + PercentEncoding.normalized(query: $0) } ?? ""
         let normal = request.contentPath.normalized + query
         let bases = Self.spellings(ofBase: FieldText.lowered(request.base))
         switch self {
-        case .regex(let regex):
-            return !request.contentPath.hasHiddenSlash && bases.contains { regex.matches(($0 + normal).utf8) }
+        case .regex(let regex, let hidden):
+            guard request.contentPath.hasHiddenSlash else {
+                return bases.contains { regex.matches(($0 + normal).utf8) }
+            }
+            return bases.contains { hidden?.matches(ExtendedRegex.hidingSlashes(in: $0 + normal)) ?? false }
         case .hash(let digest):
             let received = request.path + (request.query.map { "?" + $0 } ?? "")
             return bases.flatMap { [$0 + normal, $0 + received] }.contains {
