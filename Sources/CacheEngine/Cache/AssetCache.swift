@@ -221,13 +221,12 @@ package final class AssetCache: Sendable {
             group.addTask { await self.context.commits.run(clock: self.clock) }
             group.addTask {
                 await self.takeStockAtLast()
-                await self.logged(
-                    "obsolete assets could not be purged",
-                    ObsoleteAssets(resolver: self.resolver, evictor: self.evictor).purge)
+                await self.purgeObsolete()
                 for await _ in self.context.space.recounts {
                     await self.logged("segments could not be counted", self.countSegments)
                 }
             }
+            group.addTask { for await _ in self.resolver.origins.cmcdChanges { await self.purgeObsolete() } }
             group.addTask { await self.context.accounts.run() }
             group.addTask { await self.jobs.prefetch.run(in: self) }
             group.addTask {
@@ -325,6 +324,12 @@ package final class AssetCache: Sendable {
         let files = (origins.all.map(\.origin.settings) + [origins.absolute]).compactMap(\.credentialsFile)
         guard !files.isEmpty else { return }
         try await context.credentials.reread(Set(files))
+    }
+
+    /// Purges the assets whose keys the origins no longer have.
+    private func purgeObsolete() async {
+        await logged(
+            "obsolete assets could not be purged", ObsoleteAssets(resolver: resolver, evictor: evictor).purge)
     }
 
     /// Performs queued maintenance until cancellation.

@@ -1,7 +1,8 @@
 import CacheCore
 import CacheStore
 
-/// Purges assets with a CMCD parameter in their key, which earlier versions stored. No request names them any more.
+/// Purges assets with a CMCD parameter in their key, which earlier versions or another setting of `cmcd` stored. No
+/// request names them any more.
 struct ObsoleteAssets: Sendable {
     let resolver: AssetResolver
     let evictor: Evictor

@@ -21,8 +21,12 @@ final class OriginTable: Sendable {
     private let state: Mutex<State>
     /// The number of changes; incremented after each change.
     private let changeCount = Atomic<UInt64>(0)
+    /// A value after each change of the use of `CMCD` by an origin, for a single consumer. Unread values are one.
+    let cmcdChanges: AsyncStream<Void>
+    private let cmcdChanged: AsyncStream<Void>.Continuation
 
     init(absolute: OriginSettings, allowedHosts: HostPatterns) {
+        (cmcdChanges, cmcdChanged) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         state = Mutex(State(absolute: absolute, allowedHosts: allowedHosts))
     }
 
@@ -31,8 +35,13 @@ final class OriginTable: Sendable {
 
     /// Applies several changes at once: no read sees a part of them.
     func change(_ body: (inout State) -> Void) {
-        state.withLock { body(&$0) }
+        let (before, after) = state.withLock { state in
+            let before = state.cmcd
+            body(&state)
+            return (before, state.cmcd)
+        }
         changeCount.add(1, ordering: .releasing)
+        if before != after { cmcdChanged.yield() }
     }
 
     /// All origins, sorted by name.
@@ -63,5 +72,12 @@ final class OriginTable: Sendable {
                 : "upstream.allowedHosts does not permit \(host):\(url.port)."
             throw CacheError(.upstreamForbidden, reason)
         }
+    }
+}
+
+extension OriginTable.State {
+    /// The use of `CMCD`, by origin.
+    fileprivate var cmcd: [String: OriginSettings.CMCD] {
+        entries.mapValues(\.origin.settings.cmcd).merging([Origin.absoluteName: absolute.cmcd]) { $1 }
     }
 }

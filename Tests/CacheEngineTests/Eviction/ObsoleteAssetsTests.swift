@@ -47,4 +47,21 @@ import Testing
             #expect(try await keys(in: cache).count == 5)
         }
     }
+
+    @Test(
+        "A changed cmcd of an origin purges the assets with CMCD in their key",
+        arguments: [OriginSettings.CMCD.strip, .forward])
+    func purgesAtChange(_ cmcd: OriginSettings.CMCD) async throws {
+        let bench = try await stored()
+        try await bench.cache { $0.cmcd = .key }.run { cache in
+            var origin = try cache.resolver.origins.mounted("media")
+            origin.settings.retries += 1
+            _ = try await cache.configuration.setOrigin(origin)
+            #expect(try await keys(in: cache).count == 5)
+            origin.settings.cmcd = cmcd
+            _ = try await cache.configuration.setOrigin(origin)
+
+            #expect(try await eventually { try await keys(in: cache).count == 3 })
+        }
+    }
 }
