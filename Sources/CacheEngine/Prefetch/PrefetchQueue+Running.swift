@@ -91,7 +91,7 @@ extension PrefetchQueue {
             try await fill.run()
             return fill.children.map { .expanded($0) } ?? .succeeded
         } catch {
-            let recorded = RecordedError(error)
+            let recorded = RecordedError(await located(error, of: item, in: cache))
             switch error.code {
             case .assetChanged: return .changed(recorded)
             case .upstreamTimedOut: return .timedOut(recorded)
@@ -100,6 +100,17 @@ extension PrefetchQueue {
             default: return .failed(recorded)
             }
         }
+    }
+
+    /// The error of an item with the address of its upstream; the messages of other failures name it already.
+    private func located(_ error: CacheError, of item: JobItemRecord, in cache: AssetCache) async -> CacheError {
+        guard case .upstreamRefused = error.code,
+            // An item that can no longer be resolved has no address.
+            let target = try? await cache.resolver.resolve(item.reference)
+        else { return error }
+        var located = error
+        located.message = "\(error.message.prefix(200)) (\(UpstreamURL.address(of: target.url)))"
+        return located
     }
 
     /// Ends jobs at their time limits, and saves progress periodically.

@@ -223,4 +223,22 @@ import Testing
             #expect(try await cache.assets.asset(id).cachedBytes == 3_000_000)
         }
     }
+
+    @Test("The error of an item names the last status and the address of its upstream")
+    func causeOfAnItem() async throws {
+        let bench = try Bench()
+        bench.upstream.serve("/a.mp4") { _ in .response(status: 503) }
+        try await bench.cache { ($0.retries, $0.circuitBreaker) = (0, nil) }.run { cache in
+            let origin = try cache.resolver.origins.mounted("media")
+            let job = try await cache.finished(try await cache.jobs.submit(.of("a.mp4")))
+            let item = try #require(try await cache.jobs.items(job.record.id).items.first)
+            let address = try #require(cache.configuration.report(on: origin).addresses.first)
+
+            #expect(item.error?.code == "upstreamRefused")
+            let message = "The upstream answered with status 503. (\(UpstreamURL.address(of: origin.settings.baseURL)))"
+            #expect(item.error?.message == message)
+            #expect(address.failures.last?.status == 503 && address.state == .closed)
+            #expect(address.failures.counts["503", default: 0] > 0)
+        }
+    }
 }
