@@ -5,18 +5,20 @@ import Synchronization
 final class ResolvedTargetCache: Sendable {
     /// The state of one shard, guarded by the shard's lock.
     private struct State {
-        var targets: [AssetReference: AssetTarget] = [:]
+        var targets: BoundedTable<AssetReference, AssetTarget>
         /// The number of origin changes at the time of the resolutions.
         var changes: UInt64 = 0
     }
 
-    private let shards = Sharded { State() }
-    /// The maximum number of targets in a shard; a full shard is emptied.
-    private let limit: Int
+    private let shards: Sharded<State>
     /// The length in bytes of the longest path that is cached.
     private let referenceLimit = 512
 
-    init(limit: Int = 2048) { self.limit = limit / shards.count }
+    /// - Parameter limit: The maximum number of targets.
+    init(limit: Int = 2048) {
+        let count = 16
+        shards = Sharded(count: count) { State(targets: BoundedTable(capacity: limit / count)) }
+    }
 
     /// The cached target of the reference, if the number of origin changes is the same; otherwise nil.
     func target(of reference: AssetReference, changes: UInt64) -> AssetTarget? {
@@ -44,7 +46,7 @@ final class ResolvedTargetCache: Sendable {
         else { return }
         shard(of: reference).value.withLock { state in
             if changes < state.changes { return }
-            if changes > state.changes || state.targets.count >= limit { state.targets = [:] }
+            if changes > state.changes { state.targets.removeAll() }
             state.changes = changes
             state.targets[reference] = target
         }

@@ -7,13 +7,10 @@ import Synchronization
 /// It is confined to its event loop and therefore has no lock.
 final class PreparedResponseCache {
     /// By the hash of the fingerprint. Of two requests with the same hash the last one is kept.
-    private var preparedResponses: [Int: PreparedResponse] = [:]
+    private var preparedResponses = BoundedTable<Int, PreparedResponse>(capacity: 2048)
     /// Unused buffers.
     private var free: [ByteBuffer] = []
     private var name: RequestID
-    /// The maximum number of entries. When it is reached, all entries are dropped; live ones are learnt again by the
-    /// next request.
-    private static let capacity = 2048
     /// The maximum number of unused buffers.
     private static let mostBuffers = 64
 
@@ -35,7 +32,6 @@ final class PreparedResponseCache {
 
     /// Stores an entry.
     func keep(_ preparedResponse: PreparedResponse) {
-        if preparedResponses.count >= Self.capacity { preparedResponses = [:] }
         preparedResponses[preparedResponse.fingerprint.hash] = preparedResponse
     }
 
