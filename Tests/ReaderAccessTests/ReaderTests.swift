@@ -15,7 +15,7 @@ struct ReaderTests {
             "/o/media/pub/%252e%252e/a", "/o/media/pub/a%3Fb", "/o/media/pub/é", "/%6F/media/pub/a",
         ])
     func below(_ path: String) {
-        #expect(reader.admits(origin: "media", path: path))
+        #expect(reader.limits.admits(origin: "media", path: path))
     }
 
     @Test(
@@ -32,45 +32,45 @@ struct ReaderTests {
             "/o/other/../media/pub/a",
         ])
     func outside(_ path: String) {
-        #expect(!reader.admits(origin: "media", path: path))
+        #expect(!reader.limits.admits(origin: "media", path: path))
     }
 
     @Test("The boundary of a prefix is that of its text")
     func boundary() {
         let reader = Reader(id: "a", scope: .read, prefixes: ["/o/media/pub"])
-        #expect(reader.admits(origin: "media", path: "/o/media/public/a"))
-        #expect(reader.admits(origin: "media", path: "/o/media/pub"))
-        #expect(!reader.admits(origin: "media", path: "/o/media/pu"))
+        #expect(reader.limits.admits(origin: "media", path: "/o/media/public/a"))
+        #expect(reader.limits.admits(origin: "media", path: "/o/media/pub"))
+        #expect(!reader.limits.admits(origin: "media", path: "/o/media/pu"))
     }
 
     @Test("A prefix counts in its decoded form, so its own spelling does not matter")
     func spelling() {
         for prefix in ["/o/m/Gro\u{DF}/", "/o/m/Gro%C3%9F/", "/o/m/%47ro%c3%9f/"] {
             let reader = Reader(id: "a", scope: .read, prefixes: [prefix])
-            #expect(reader.admits(origin: "m", path: "/o/m/Gro%C3%9F/a"))
-            #expect(reader.admits(origin: "m", path: "/o/m/Gro\u{DF}/a"))
-            #expect(!reader.admits(origin: "m", path: "/o/m/Gross/a"))
+            #expect(reader.limits.admits(origin: "m", path: "/o/m/Gro%C3%9F/a"))
+            #expect(reader.limits.admits(origin: "m", path: "/o/m/Gro\u{DF}/a"))
+            #expect(!reader.limits.admits(origin: "m", path: "/o/m/Gross/a"))
         }
         // Canonically equivalent texts are different paths.
         let composed = Reader(id: "a", scope: .read, prefixes: ["/o/m/\u{E9}/"])
-        #expect(!composed.admits(origin: "m", path: "/o/m/e\u{301}/a"))
+        #expect(!composed.limits.admits(origin: "m", path: "/o/m/e\u{301}/a"))
     }
 
     @Test("Origins limit a reader, together with prefixes")
     func origins() {
         let reader = Reader(id: "a", scope: .read, origins: ["media"], prefixes: ["/o/"])
-        #expect(reader.admits(origin: "media", path: "/o/media/a"))
-        #expect(!reader.admits(origin: "other", path: "/o/other/a"))
-        #expect(!Reader(id: "a", scope: .admin, origins: []).admits(origin: "media", path: "/o/media/a"))
+        #expect(reader.limits.admits(origin: "media", path: "/o/media/a"))
+        #expect(!reader.limits.admits(origin: "other", path: "/o/other/a"))
+        #expect(!Reader(id: "a", scope: .admin, origins: []).limits.admits(origin: "media", path: "/o/media/a"))
     }
 
     @Test("Without limits every path is admitted; an empty list or invalid prefixes admit none")
     func unlimited() {
-        #expect(Reader(id: "a", scope: .read).admits(origin: "x", path: "/o/x/../y"))
+        #expect(Reader(id: "a", scope: .read).limits.admits(origin: "x", path: "/o/x/../y"))
         #expect(!Reader(id: "a", scope: .read).isLimited)
         for prefixes in [[], ["o/"], ["/o/../"], ["/o/%"], [""]] {
             let reader = Reader(id: "a", scope: .read, prefixes: prefixes)
-            #expect(!reader.admits(origin: "media", path: "/o/media/a"))
+            #expect(!reader.limits.admits(origin: "media", path: "/o/media/a"))
             #expect(reader.isLimited)
         }
     }
@@ -88,7 +88,7 @@ struct ReaderTests {
             for _ in 0..<Int.random(in: 0..<8, using: &random) {
                 path += pieces[Int.random(in: 0..<pieces.count, using: &random)]
             }
-            guard reader.admits(origin: "media", path: path) else { continue }
+            guard reader.limits.admits(origin: "media", path: path) else { continue }
             admitted += 1
             for resolved in Self.resolutions(path) {
                 #expect(resolved.hasPrefix("/o/media/pub/"), "seed \(seed): \(path) resolves to \(resolved)")

@@ -26,8 +26,8 @@ struct AccessReport: Sendable {
     private static func token(_ reader: Reader) -> JSON {
         [
             "id": .string(reader.id), "scope": .string(reader.scope.rawValue),
-            "origins": .optional(reader.origins) { .array($0.sorted().map(JSON.string)) },
-            "prefixes": .optional(reader.prefixes) { .array($0.map(JSON.string)) },
+            "origins": .optional(reader.limits.origins) { .array($0.sorted().map(JSON.string)) },
+            "prefixes": .optional(reader.limits.prefixes) { .array($0.map(JSON.string)) },
             "expiresAt": .instant(reader.expiresAt),
         ]
     }
@@ -48,7 +48,7 @@ extension Reader {
     /// The prefixes of asset keys that select parts of the reader's assets in lists and purges; nil without limits.
     var assetPrefixes: [String]? {
         guard isLimited else { return nil }
-        let mounts = (origins ?? []).sorted().map { "/o/\($0)/" }
-        return ((prefixes ?? []) + mounts).filter { limits.permits(allBelow: $0) }
+        let mounts = (limits.origins ?? []).sorted().map { "/o/\($0)/" }
+        return ((limits.prefixes ?? []) + mounts).filter { limits.permits(allBelow: $0) }
     }
 }

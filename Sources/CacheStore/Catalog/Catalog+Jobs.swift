@@ -47,17 +47,6 @@ extension Catalog {
         }
     }
 
-    /// Writes some items of a job, in one transaction. Returns false if the job is unknown.
-    @discardableResult
-    package func updateItems(_ items: [JobItemRecord], ofJob id: String) async throws(CacheError) -> Bool {
-        let rows = try rows(of: items)
-        return try await write { db in
-            guard let job = try Self.sequence(of: id, db) else { return false }
-            try Self.writeItems(rows, job: job, db)
-            return true
-        }
-    }
-
     /// Writes changed items of jobs and the state of each job, in one transaction. Unknown jobs are omitted.
     package func update(_ changes: [PrefetchSchedule.Change]) async throws(CacheError) {
         let changes = try changes.map { change throws(CacheError) in

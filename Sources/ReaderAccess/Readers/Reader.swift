@@ -42,14 +42,6 @@ package struct Reader: Hashable, Sendable {
     /// Whether the reader's content is limited to origins or prefixes.
     package var isLimited: Bool { limits.isLimited }
 
-    /// As ``ContentLimits/origins``.
-    package var origins: Set<String>? { limits.origins }
-    /// As ``ContentLimits/prefixes``.
-    package var prefixes: [String]? { limits.prefixes }
-
     /// The owner of the jobs and plans that the reader makes.
     package var owner: TokenOwner { TokenOwner(id: id, limits: limits) }
-
-    /// As ``ContentLimits/admits(origin:path:)``.
-    package func admits(origin: String, path: String) -> Bool { limits.admits(origin: origin, path: path) }
 }

@@ -18,7 +18,7 @@ struct StreamPermission: Sendable {
         do throws(CacheError) {
             let current = try gate.access.admit(need, credentials, host: host, at: gate.wallClock.now())
             guard let current, let reader else { return true }
-            return current.origins == reader.origins && current.prefixes == reader.prefixes
+            return current.limits == reader.limits
         } catch {
             return false
         }
