@@ -12,11 +12,16 @@ extension JobItemRecord {
                 .init("parent", .optional(parent) { .count($0) }),
                 .init("tags", .array(tags.map(JSON.string))),
                 .init("pinned", .bool(isPinned)), .init("state", .string(state.rawValue)),
+                .init("waitingFor", .text(presentWait?.hold.cause.rawValue)),
+                .init("retryAt", .instant(presentWait?.retryAt)),
                 .init("attempts", .count(attempts)), .init("bytesTotal", .bytes(bytesTotal)),
                 .init("bytesDone", .integer(bytesDone)), .init("bytesFromCache", .integer(bytesFromCache)),
                 .init("bytesFromUpstream", .integer(bytesFromUpstream)), .init("error", .optional(error, \.json)),
             ])
     }
+
+    /// The wait; nil in all other states.
+    private var presentWait: ItemWait? { state == .waiting ? wait : nil }
 
     /// The ID of an asset that the request named by ID.
     private var known: AssetID? {

@@ -46,7 +46,7 @@ extension StatsSnapshot {
             .init("active", .count(load.active)), .init("queued", .count(load.queued)),
             .init("paused", .count(load.paused)),
         ]
-        let jobs = JobState.allCases.map { JSON.Member($0.rawValue, .integer(self.jobs[$0] ?? 0)) }
+        let jobs = JobState.ofJobs.map { JSON.Member($0.rawValue, .integer(self.jobs[$0] ?? 0)) }
         let origins = self.origins.map { name, figures in
             JSON.object(
                 [.init("origin", .string(name))] + figures.members + [

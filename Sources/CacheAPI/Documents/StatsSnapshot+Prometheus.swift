@@ -45,7 +45,7 @@ extension StatsSnapshot {
             })
         text.add(
             "jobs", .gauge, "Prefetch jobs in the catalog, by state.",
-            JobState.allCases.map { ([("state", $0.rawValue)], Double(jobs[$0] ?? 0)) })
+            JobState.ofJobs.map { ([("state", $0.rawValue)], Double(jobs[$0] ?? 0)) })
         text.add("evictions_total", .counter, "Evicted segments and assets.", Double(evictions))
         text.add("evicted_bytes_total", .counter, "Bytes evicted.", Double(evictedBytes))
         text.add(

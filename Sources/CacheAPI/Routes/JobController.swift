@@ -104,7 +104,8 @@ struct JobController: Controller {
     private func list(_ request: Request, _ context: APIContext) async throws -> Response {
         let query = try request.query(accepting: ["state", "label", "queue", "limit", "cursor", "total"])
         var list = JobQuery(
-            state: try query.choice("state"), label: query.string("label"), queue: query.string("queue"),
+            state: try query.choice("state", of: JobState.ofJobs), label: query.string("label"),
+            queue: query.string("queue"),
             limit: try query.limit(), cursor: query.string("cursor"))
         let wantsTotal = try query.wantsTotal()
         guard let reader = context.reader, reader.isLimited else {

@@ -76,13 +76,13 @@ struct QueryFields {
 
     /// One of the cases of `Choice`, by raw value.
     func choice<Choice: RawRepresentable<String> & CaseIterable>(
-        _ key: String, _ type: Choice.Type = Choice.self
+        _ key: String, _ type: Choice.Type = Choice.self, of choices: [Choice] = Array(Choice.allCases)
     ) throws(CacheError) -> Choice? {
         guard let text = values[key] else { return nil }
-        guard let choice = Choice(rawValue: text) else {
+        guard let choice = choices.first(where: { $0.rawValue == text }) else {
             throw CacheError(
                 .invalidField(key),
-                "One of \(Choice.allCases.map(\.rawValue).joined(separator: ", ")) is expected here.")
+                "One of \(choices.map(\.rawValue).joined(separator: ", ")) is expected here.")
         }
         return choice
     }

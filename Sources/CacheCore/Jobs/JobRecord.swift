@@ -1,10 +1,16 @@
 /// The state of a job or an item. A timeout is a state of its own, not a case of `failed`.
 package enum JobState: String, Hashable, Sendable, CaseIterable {
-    case queued, running, succeeded, failed, timedOut, cancelled
+    case queued, running
+    /// Of items only: a cause prevents the run (``ItemWait``).
+    case waiting
+    case succeeded, failed, timedOut, cancelled
+
+    /// The states of jobs.
+    package static let ofJobs = allCases.filter { $0 != .waiting }
 
     package var isFinished: Bool {
         switch self {
-        case .queued, .running: false
+        case .queued, .running, .waiting: false
         case .succeeded, .failed, .timedOut, .cancelled: true
         }
     }
@@ -109,6 +115,7 @@ extension JobRecord {
         for index in items.indices where !items[index].state.isFinished {
             items[index].state = state
             items[index].error = error
+            items[index].wait = nil
         }
     }
 }
@@ -135,6 +142,8 @@ package struct JobItemRecord: Hashable, Sendable {
     package var state: JobState
     /// Nil until the reference is resolved.
     package var assetID: AssetID?
+    /// The latest wait, without later progress; the present one in the state `waiting`.
+    package var wait: ItemWait?
     /// The number of runs.
     package var attempts: Int
     /// The size of the wanted ranges; nil until the asset's length is known.

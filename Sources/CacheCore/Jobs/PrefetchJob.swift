@@ -27,6 +27,10 @@ struct PrefetchJob: Sendable {
     private(set) var place: Place
     /// Queued items, in order.
     private(set) var queued: Deque<Int> = []
+    /// Waiting items by hold, in the order of their waits.
+    private var waiting: [ItemWait.Hold: Deque<Int>] = [:]
+    /// The earliest time at which an item can have waited too long; nil: none waits, or the job has a limit of its own.
+    private var waitsEndAt: Timestamp?
     /// Queued items of unknown size that were not probed yet, in order.
     private var unmeasured: Deque<Int> = []
     /// The number of the run of each running item.
@@ -56,7 +60,10 @@ struct PrefetchJob: Sendable {
         if record.state == .running { self.record.state = .queued }
         for index in record.items.indices {
             if record.items[index].state == .running { self.record.items[index].state = .queued }
-            if self.record.items[index].state == .queued {
+            if record.items[index].state == .waiting, let wait = record.items[index].wait {
+                enter(index, wait)
+            } else if !self.record.items[index].state.isFinished {
+                self.record.items[index].state = .queued
                 queued.append(index)
                 if record.items[index].bytesTotal == nil { unmeasured.append(index) }
             }
@@ -68,6 +75,7 @@ struct PrefetchJob: Sendable {
         if let startedAt = record.startedAt { limit(startedAt: startedAt, at: now) }
         meter.note(tally.bytesFromUpstream, at: now.uptime)
         version = now.wall.milliseconds
+        if !waiting.isEmpty { self.record.state = .running }
         if !record.state.isFinished { concludeIfOver(at: now) }
     }
 
@@ -87,8 +95,11 @@ struct PrefetchJob: Sendable {
             version: version)
     }
 
+    /// The number of queued, running and waiting items.
+    var unfinishedCount: Int { runnableCount + waitingCount }
     /// The number of queued and running items.
-    var unfinishedCount: Int { queued.count + running.count }
+    var runnableCount: Int { queued.count + running.count }
+    private var waitingCount: Int { waiting.values.reduce(0) { $0 + $1.count } }
 
     /// The job without its items, if it ended before them; nil otherwise. All items without an end of their own have
     /// ended with it (``JobRecord/concludeItems()``).
@@ -119,12 +130,20 @@ struct PrefetchJob: Sendable {
 
     /// Starts the next queued item; nil if there is none.
     mutating func begin(number: UInt64, at now: Moment) -> Run? {
-        guard let index = queued.popFirst() else { return nil }
-        place.turn = number
-        running[index] = number
+        queued.popFirst().map { begin($0, number: number, at: now) }
+    }
+
+    /// Records that the job is running. Its timeout begins with the first call.
+    private mutating func start(at now: Moment) {
         if record.startedAt == nil { limit(startedAt: now.wall, at: now) }
         record.startedAt = record.startedAt ?? now.wall
         record.state = .running
+    }
+
+    private mutating func begin(_ index: Int, number: UInt64, at now: Moment) -> Run {
+        place.turn = number
+        running[index] = number
+        start(at: now)
         change(index, at: now) { item in
             item.state = .running
             item.attempts += 1
@@ -141,14 +160,17 @@ struct PrefetchJob: Sendable {
             item.bytesTotal = progress.bytesTotal
             item.bytesFromCache = progress.bytesFromCache
             item.bytesFromUpstream = progress.bytesFromUpstream
+            if progress.bytesFromUpstream > item.bytesFromUpstream { item.wait = nil }
             if let resolved = progress.resolved { (item.ranges, item.playResult) = resolved }
         }
         return true
     }
 
-    /// Records the end of a run; false if the run is obsolete. `limits`: of the files that a playlist adds.
+    /// Records the end of a run; false if the run is obsolete. `limits`: of the files that a playlist adds. `retryAt`: the
+    /// next repetition of an item that waits.
     mutating func ended(
-        _ run: Run, _ outcome: PrefetchSchedule.Outcome, within limits: PrefetchSchedule.Limits, at now: Moment
+        _ run: Run, _ outcome: PrefetchSchedule.Outcome, within limits: PrefetchSchedule.Limits,
+        repeatingAt retryAt: Timestamp? = nil, at now: Moment
     ) -> Bool {
         guard running[run.item] == run.number else { return false }
         running[run.item] = nil
@@ -169,6 +191,8 @@ struct PrefetchJob: Sendable {
                 item.bytesFromUpstream = 0
             }
         case .interrupted: putBack(run.item, at: now)
+        case .waiting(let hold, _, let error):
+            wait(run.item, for: hold, until: retryAt ?? now.wall, because: error, at: now)
         }
         concludeIfOver(at: now)
         return true
@@ -192,11 +216,87 @@ struct PrefetchJob: Sendable {
         running = [:]
         isEndedEarly = true
         conclude(as: state, because: error, at: now)
-        // Queued items are not saved one by one: in the catalog, too, they end with the job.
+        // Queued and waiting items are not saved one by one: in the catalog, too, they end with the job.
         tally.move(queued.count, from: .queued, to: state)
+        tally.move(waitingCount, from: .waiting, to: state)
         record.concludeItems()
-        queued = []
+        (queued, waiting, waitsEndAt) = ([], [:], nil)
         return runs
+    }
+
+    // MARK: Waiting
+
+    /// Lets an item wait that is neither queued nor running any more.
+    private mutating func wait(
+        _ index: Int, for hold: ItemWait.Hold, until retryAt: Timestamp, because error: RecordedError?, at now: Moment
+    ) {
+        start(at: now)
+        change(index, at: now) { item in
+            let since = item.wait?.since ?? now.wall
+            item.wait = ItemWait(for: hold, since: since, retryAt: retryAt)
+            (item.state, item.error) = (.waiting, error)
+        }
+        if let wait = record.items[index].wait { enter(index, wait) }
+    }
+
+    /// Enters an item in the tables of waiting items.
+    private mutating func enter(_ index: Int, _ wait: ItemWait) {
+        waiting[wait.hold, default: []].append(index)
+        guard record.timeout == nil, record.deadlineAt == nil else { return }
+        let end = wait.since + ItemWait.limit
+        waitsEndAt = min(waitsEndAt ?? end, end)
+    }
+
+    /// Lets the next queued items wait while `holds` prevent their runs. Returns whether there were any.
+    mutating func holdQueued(by holds: ItemHolds, at now: Moment) -> Bool {
+        var hasHeld = false
+        while let index = queued.first, let hold = holds.blocking(record.items[index].reference.party),
+            let entry = holds[hold]
+        {
+            queued.removeFirst()
+            wait(index, for: hold, until: entry.retryAt, because: entry.error, at: now)
+            hasHeld = true
+        }
+        return hasHeld
+    }
+
+    /// Whether items wait for `hold`.
+    func waits(for hold: ItemWait.Hold) -> Bool { waiting[hold] != nil }
+
+    /// Whether the first item of a hold can start.
+    func canRepeat(_ hold: ItemWait.Hold) -> Bool {
+        waits(for: hold) && (record.maxBytesPerSecond == nil || running.isEmpty)
+    }
+
+    /// Starts the first item of a hold; nil if there is none.
+    mutating func `repeat`(_ hold: ItemWait.Hold, number: UInt64, at now: Moment) -> Run? {
+        guard let index = waiting[hold]?.popFirst() else { return nil }
+        if waiting[hold]?.isEmpty == true { waiting[hold] = nil }
+        return begin(index, number: number, at: now)
+    }
+
+    /// Queues the items of a hold that has ended, in front of the others. Returns whether there were any.
+    mutating func release(_ hold: ItemWait.Hold, at now: Moment) -> Bool {
+        guard let items = waiting.removeValue(forKey: hold) else { return false }
+        for index in items.sorted(by: >) { putBack(index, at: now) }
+        return true
+    }
+
+    /// Fails the items that have waited too long. Returns whether there were any.
+    mutating func failOverdue(at now: Moment) -> Bool {
+        guard let end = waitsEndAt, end <= now.wall else { return false }
+        waitsEndAt = nil
+        let items = waiting.values.joined().sorted()
+        waiting = [:]
+        for index in items {
+            if let wait = record.items[index].wait, wait.since + ItemWait.limit > now.wall {
+                enter(index, wait)
+            } else {
+                finish(index, .failed, record.items[index].error, at: now)
+            }
+        }
+        concludeIfOver(at: now)
+        return true
     }
 
     // MARK: Persistence
@@ -249,13 +349,14 @@ struct PrefetchJob: Sendable {
     /// Returns an item to the front of the queue.
     private mutating func putBack(_ index: Int, at now: Moment) {
         queued.prepend(index)
-        change(index, at: now) { $0.state = .queued }
+        change(index, at: now) { ($0.state, $0.error) = (.queued, nil) }
     }
 
     private mutating func finish(_ index: Int, _ state: JobState, _ error: RecordedError?, at now: Moment) {
         change(index, at: now) { item in
             item.state = state
             item.error = error
+            item.wait = nil
         }
         notePlayable(of: record.items[index].parent, at: now)
     }
@@ -330,10 +431,10 @@ struct PrefetchJob: Sendable {
         version = max(version + 1, now.wall.milliseconds)
     }
 
-    /// Finishes the job when no item is queued or running. `failed` items decide its state first, then `timedOut` and
+    /// Finishes the job when no item is queued, running or waiting. `failed` items decide its state first, then `timedOut` and
     /// `cancelled` ones; otherwise it has succeeded.
     private mutating func concludeIfOver(at now: Moment) {
-        guard queued.isEmpty, running.isEmpty else { return }
+        guard queued.isEmpty, running.isEmpty, waiting.isEmpty else { return }
         let outcome: JobState =
             tally[.failed] > 0
             ? .failed : tally[.timedOut] > 0 ? .timedOut : tally[.cancelled] > 0 ? .cancelled : .succeeded

@@ -44,6 +44,9 @@ package struct PrefetchSchedule: Sendable {
         case cancelled(RecordedError)
         /// The asset changed during the run. The item restarts, at most twice; then it fails with this error.
         case changed(RecordedError)
+        /// The item waits for the end of the cause, at most until its repetition after the time; nil time: growing
+        /// intervals.
+        case waiting(ItemWait.Hold, Duration?, RecordedError)
         /// The service stopped the run. The item is queued again and keeps its progress.
         case interrupted
     }
@@ -96,6 +99,8 @@ package struct PrefetchSchedule: Sendable {
     /// False before `open` and after `close`: nothing starts.
     private var isOpen = false
     private var jobs: [String: PrefetchJob] = [:]
+    /// The holds of waiting items.
+    private var holds = ItemHolds()
     /// The running items; an entry stays until its run has ended, even if the job is finished.
     private var active: Set<Run> = []
     private var lastRun: UInt64 = 0
@@ -127,9 +132,9 @@ package struct PrefetchSchedule: Sendable {
     package var ids: [String] { Array(jobs.keys) }
 
     /// Whether a job has queued or running items.
-    package var hasUnfinished: Bool { jobs.values.contains { $0.unfinishedCount > 0 } }
+    package var hasRunnable: Bool { jobs.values.contains { $0.runnableCount > 0 } }
 
-    /// The number of queued and running items of all jobs.
+    /// The number of queued, running and waiting items of all jobs.
     package var unfinishedCount: Int { jobs.values.reduce(0) { $0 + $1.unfinishedCount } }
 
     /// The job without its items, if it was cancelled, superseded or timed out and is scheduled; nil otherwise.
@@ -151,8 +156,17 @@ package struct PrefetchSchedule: Sendable {
     package func items(of job: String, after last: Int, atMost count: Int) -> [JobItemRecord]? {
         jobs[job].map { job in
             let first = min(max(last, -1), job.record.items.count) + 1
-            return Array(job.record.items.dropFirst(first).prefix(count))
+            return job.record.items.dropFirst(first).prefix(count).map(current)
         }
+    }
+
+    /// The item with the present time of its repetition.
+    private func current(_ item: JobItemRecord) -> JobItemRecord {
+        guard item.state == .waiting, let hold = item.wait?.hold, let entry = holds[hold] else { return item }
+        var item = item
+        item.wait?.retryAt = entry.retryAt
+        item.error = entry.error ?? item.error
+        return item
     }
 
     /// The items of the job that have succeeded.
@@ -160,10 +174,14 @@ package struct PrefetchSchedule: Sendable {
         jobs[job]?.record.items.filter { $0.state == .succeeded } ?? []
     }
 
-    /// The time until the next timeout or deadline of a job; nil if no job has one.
+    /// The time until the next timeout or deadline of a job, or the next repetition of waiting items; nil: none.
     package func nextLimit(at now: Moment) -> Duration? {
-        jobs.values.compactMap { $0.timeLeft(at: now) }.min()
+        let untilRetry = holds.nextRetry(after: now.wall).map { $0.since(now.wall) }
+        return (jobs.values.compactMap { $0.timeLeft(at: now) } + [untilRetry].compactMap(\.self)).min()
     }
+
+    /// The holds of waiting items.
+    package var presentHolds: [ItemWait.Hold] { Array(holds.entries.keys) }
 
     // MARK: Mutations
 
@@ -192,7 +210,11 @@ package struct PrefetchSchedule: Sendable {
         guard jobs[record.id] == nil else { return nil }
         let ends = superseded.map { supersede($0, by: record, at: now) } ?? []
         arrivals += 1
-        jobs[record.id] = PrefetchJob(record, arrival: arrivals, turn: lastRun, at: now)
+        let job = PrefetchJob(record, arrival: arrivals, turn: lastRun, at: now)
+        for item in record.items where item.state == .waiting {
+            if let wait = item.wait, holds[wait.hold] == nil || !isOpen { holds.restore(wait, because: item.error) }
+        }
+        jobs[record.id] = job
         return ends + [.changed(job: record.id)] + admit(at: now)
     }
 
@@ -228,7 +250,11 @@ package struct PrefetchSchedule: Sendable {
 
     /// Records the progress of a run; no action if the run is obsolete.
     package mutating func progressed(_ run: Run, _ progress: Progress, at now: Moment) -> [Action] {
-        jobs[run.job]?.progressed(run, progress, at: now) == true ? [.changed(job: run.job)] : []
+        guard jobs[run.job]?.progressed(run, progress, at: now) == true else { return [] }
+        let changed: [Action] = [.changed(job: run.job)]
+        // Bytes from the upstream show that the cause of the hold has ended.
+        guard holds.isCanary(run), item(of: run)?.wait == nil else { return changed }
+        return changed + holds.ended(run, .succeeded, at: now.wall).flatMap { release($0, at: now) } + admit(at: now)
     }
 
     /// Records the end of a run, and starts the next items. A playlist whose files exceed `limits` fails.
@@ -238,8 +264,29 @@ package struct PrefetchSchedule: Sendable {
         guard active.remove(run) != nil else { return [] }
         var limits = limits
         if case .expanded = outcome { limits.unfinishedItems -= unfinishedCount - 1 }  // the playlist itself ends
-        let hasChanged = jobs[run.job]?.ended(run, outcome, within: limits, at: now) == true
-        return (hasChanged ? [.changed(job: run.job)] : []) + admit(at: now)
+        let ended = holds.ended(run, outcome, at: now.wall)
+        let retryAt: Timestamp? = if case .waiting(let hold, _, _) = outcome { holds[hold]?.retryAt } else { nil }
+        let hasChanged = jobs[run.job]?.ended(run, outcome, within: limits, repeatingAt: retryAt, at: now) == true
+        return (hasChanged ? [.changed(job: run.job)] : []) + ended.flatMap { release($0, at: now) } + admit(at: now)
+    }
+
+    /// Ends holds, and starts their items. Items of other holds repeat at once, one for each hold.
+    ///
+    /// - Parameters:
+    ///   - ended: The holds with a cause that has ended.
+    ///   - probed: The holds with a cause that can have ended, which only a run can find out.
+    package mutating func wake(_ ended: [ItemWait.Hold], probing probed: [ItemWait.Hold] = [], at now: Moment)
+        -> [Action]
+    {
+        for hold in probed { holds.hasten(hold, at: now.wall) }
+        let ended = ended.filter { holds.canEnd($0, at: now.wall) }
+        return ended.flatMap { release($0, at: now) } + admit(at: now)
+    }
+
+    /// Queues the items of a hold that has ended.
+    private mutating func release(_ hold: ItemWait.Hold, at now: Moment) -> [Action] {
+        holds.remove(hold)
+        return jobs.keys.filter { jobs[$0]?.release(hold, at: now) == true }.map { .changed(job: $0) }
     }
 
     /// Cancels a job and its unfinished items. The fetched bytes stay.
@@ -265,9 +312,34 @@ package struct PrefetchSchedule: Sendable {
             let error = CacheError(.upstreamTimedOut(.job), "The job reached its timeout or deadline unfinished.")
             actions += end(id, as: .timedOut, because: RecordedError(error), at: now)
         }
-        while isOpen, active.count < concurrency, let id = nextJob() {
+        for id in jobs.keys where jobs[id]?.failOverdue(at: now) == true { actions.append(.changed(job: id)) }
+        guard isOpen else { return actions }
+        actions += repeatWaiting(at: now)
+        while active.count < concurrency, let id = nextJob() {
+            if jobs[id]?.holdQueued(by: holds, at: now) == true {
+                actions.append(.changed(job: id))
+                continue
+            }
             lastRun += 1
             guard let run = jobs[id]?.begin(number: lastRun, at: now) else { break }
+            active.insert(run)
+            actions += [.start(run), .changed(job: id)]
+        }
+        return actions
+    }
+
+    /// Starts one item for each hold with a repetition that is due, and drops holds without items.
+    private mutating func repeatWaiting(at now: Moment) -> [Action] {
+        var actions: [Action] = []
+        for hold in holds.due(at: now.wall) {
+            let waiting = jobs.values.filter { $0.waits(for: hold) }
+            if waiting.isEmpty { holds.remove(hold) }
+            guard active.count < concurrency,
+                let id = waiting.filter({ $0.canRepeat(hold) }).min(by: { $0.place < $1.place })?.record.id
+            else { continue }
+            lastRun += 1
+            guard let run = jobs[id]?.repeat(hold, number: lastRun, at: now) else { continue }
+            holds.began(run, for: hold)
             active.insert(run)
             actions += [.start(run), .changed(job: id)]
         }

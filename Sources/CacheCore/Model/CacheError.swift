@@ -131,6 +131,16 @@ extension CacheError.Code {
         status == 408 || isOfBusyServer(status) || isOfFailingServer(status)
     }
 
+    /// Whether the same request may succeed a moment later.
+    package var isWorthRetrying: Bool {
+        switch self {
+        // `.overloaded`: no memory is left for spilled bytes; readers that advance free some.
+        case .upstreamUnreachable, .upstreamProtocol, .upstreamTimedOut, .storageFull, .overloaded: true
+        case .upstreamRefused(let status, let fields): fields.reason == .transient || Self.isTransient(status)
+        default: false
+        }
+    }
+
     /// Whether the server limits the rate, or cannot accept the request for a moment.
     package var isOfBusyServer: Bool {
         guard case .upstreamRefused(let status, let fields) = self else { return false }

@@ -138,6 +138,15 @@ final class OriginAccounts: Sendable {
             refreshes: Int64(status.refreshes), failures: Int64(status.failures), error: status.error)
     }
 
+    /// Whether an origin with these settings has an account without usable credentials.
+    func lacksCredentials(_ origin: String, _ settings: OriginAuth) -> Bool {
+        let now = parts.wallClock.now()
+        return state.withLock { state in
+            guard let slot = state.slots[origin], slot.settings == settings else { return false }
+            return slot.account.state(at: now) == .missing
+        }
+    }
+
     // MARK: Accounts
 
     /// The account of the target's origin; a new one after a change of its settings. Nil if it has none.

@@ -239,5 +239,5 @@ package struct RevisedPolicy: Sendable {
 
 extension OriginSettings {
     /// The base URLs of the origin: its own, then its mirrors.
-    fileprivate var addresses: [String] { [baseURL] + mirrors }
+    var addresses: [String] { [baseURL] + mirrors }
 }

@@ -24,16 +24,6 @@ struct FillRetry: Hashable, Sendable {
     /// Whether the request omits `Range`, because the upstream refused the previous one.
     var isPlain: Bool { rangeRefusal != nil }
 
-    /// The try of an item that waits instead of failing: at growing intervals of up to 10 s, and without being counted.
-    /// Nil: the sum of the waits would reach `limit`.
-    func deferred(after previous: FillRetry, within limit: Duration) -> FillRetry? {
-        var next = self
-        let longer = min((previous.delay ?? .zero) * 2, .seconds(10))
-        let wait = max(delay ?? .zero, longer, .seconds(1))
-        (next.delay, next.waited, next.isFree) = (wait, previous.waited + wait, true)
-        return next.waited < limit ? next : nil
-    }
-
     /// The try after a 401, once the credentials have been read again.
     static let withNewCredentials = FillRetry(delay: .zero, isAgain: true, isFree: true, hasNewCredentials: true)
 }
@@ -114,16 +104,6 @@ extension CacheError.Code {
         }
         let waited = previous.waited + wait
         return waited < limit ? FillRetry(delay: wait, waited: waited) : nil
-    }
-
-    /// Whether the same request may succeed a moment later.
-    var isWorthRetrying: Bool {
-        switch self {
-        // `.overloaded`: no memory is left for spilled bytes; readers that advance free some.
-        case .upstreamUnreachable, .upstreamProtocol, .upstreamTimedOut, .storageFull, .overloaded: true
-        case .upstreamRefused(let status, let fields): fields.reason == .transient || Self.isTransient(status)
-        default: false
-        }
     }
 }
 

@@ -98,25 +98,20 @@ extension FillTransfer {
     }
 
     /// The next try; nil: no further try. A request is repeated at the same address only within the origin's retry
-    /// budget, unless bytes arrived. An item, for which no reader waits, is delayed in place of failing if the budget is
-    /// exhausted or the server stays busy.
+    /// budget, unless bytes arrived.
+    ///
+    /// - A fill of an item ends instead of waiting as long as a busy server asks for: the item waits without a permit.
     private func next(after failure: FillFailure, failureCount: Int) -> FillRetry? {
         let target = asset.target
         let (limit, isItem) = (target.settings.readTimeout, priority == .prefetch)
-        guard let next = failure.retry(within: isItem ? max(limit, Self.longestItemWait) : limit) else { return nil }
+        guard let next = failure.retry(within: limit) else { return nil }
         let skipsBudget = next.isPlain || failure.hasProgressed || failure.code == .storageFull || failure.movesOn(next)
         if skipsBudget { return next }
-        let isLast = !next.isFree && failureCount >= target.settings.retries
-        guard isLast || !context.health.takeRetry(target) else { return next }
-        if isItem, target.settings.retries > 0, !isLast || failure.code.isOfBusyServer {
-            return next.deferred(after: retry, within: limit)
-        }
+        guard !isItem || next.waited == .zero else { return nil }
         // Beyond the configured retries the asset ends the fill by itself, and no budget is consumed.
-        return isLast ? next : nil
+        let isLast = !next.isFree && failureCount >= target.settings.retries
+        return isLast || context.health.takeRetry(target) ? next : nil
     }
-
-    /// The longest sum of the waits that a busy server asks for before an item fails.
-    private static let longestItemWait = Duration.seconds(600)
 
     /// Reports the end to the asset; after a 401, as soon as the origin's credentials have been read again.
     private func tell(_ error: CacheError?, _ next: FillRetry?) {

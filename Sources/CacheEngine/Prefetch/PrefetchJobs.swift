@@ -149,6 +149,7 @@ extension JobRecord {
         for index in items.indices where items[index].state != .succeeded {
             again.items[index].state = .queued
             again.items[index].error = nil
+            again.items[index].wait = nil
         }
         guard again.items != items else { return nil }
         again.state = .queued

@@ -16,7 +16,7 @@ extension PrefetchQueue {
     /// queued again. Call it once.
     func run(in cache: AssetCache) async {
         await withDiscardingTaskGroup { group in
-            group.addTask { await self.watchLimits() }
+            group.addTask { await self.watchLimits(in: cache) }
             group.addTask { await self.pruneHourly() }
             group.addTask { await self.open(in: cache) }
             group.addTask { await self.measureAhead(in: cache) }
@@ -72,7 +72,9 @@ extension PrefetchQueue {
         guard let span else { return }
         span.set("larder.job.id", run.job)
         switch outcome {
-        case .failed(let error), .timedOut(let error), .cancelled(let error), .changed(let error): span.fail(error.code)
+        case .failed(let error), .timedOut(let error), .cancelled(let error), .changed(let error),
+            .waiting(_, _, let error):
+            span.fail(error.code)
         case .succeeded, .expanded, .interrupted: break
         }
         span.end()
@@ -82,6 +84,7 @@ extension PrefetchQueue {
     /// stopped.
     private func fill(_ run: Run, in cache: AssetCache) async -> PrefetchSchedule.Outcome? {
         guard let item = look({ $0.item(of: run) }) else { return .interrupted }
+        let refusedWrites = cache.context.store.refusedWrites
         do throws(CacheError) {
             try await check(item, of: run.job, in: cache)
             let room = try await spaceClaims(of: run.job, in: cache)
@@ -91,6 +94,7 @@ extension PrefetchQueue {
             try await fill.run()
             return fill.children.map { .expanded($0) } ?? .succeeded
         } catch {
+            if let wait = await wait(of: item, after: error, refusedWrites: refusedWrites, in: cache) { return wait }
             let recorded = RecordedError(await located(error, of: item, in: cache))
             switch error.code {
             case .assetChanged: return .changed(recorded)
@@ -113,14 +117,15 @@ extension PrefetchQueue {
         return located
     }
 
-    /// Ends jobs at their time limits, and saves progress periodically.
-    private func watchLimits() async {
+    /// Ends jobs at their time limits and the waits of items, and saves progress periodically.
+    private func watchLimits(in cache: AssetCache) async {
         var savedAt = uptime()
         while true {
             let now = moment
             let wait = min(look { $0.nextLimit(at: now) } ?? Self.tickInterval, Self.tickInterval)
             guard await isPast(max(wait, .milliseconds(1))) else { return }
             let hasExpired = change { $0.expire(at: $1) }
+            checkHolds(in: cache)
             await publishChanges()
             if hasExpired || uptime() - savedAt >= Self.saveInterval {
                 saveSoon()

@@ -71,6 +71,8 @@ final class PrefetchQueue: Sendable {
     private let settings: LiveCacheSettings
     /// Guards the space claims of each unfinished job.
     let spaceClaims = Mutex<[String: JobSpaceClaims]>([:])
+    /// Guards the state of the disk when an item began to wait for space; nil: none waits.
+    let fullDisk = Mutex<DiskState?>(nil)
     /// Guards the schedule, the stop handles of runs, the rate limiters and the change signals of observers.
     private let state: Mutex<State>
     /// Serializes catalog writes with the matching changes of the schedule; see `submit`.
@@ -104,7 +106,7 @@ final class PrefetchQueue: Sendable {
     var moment: Moment { Moment(wall: wallClock.now(), uptime: uptime()) }
 
     /// Whether jobs are unfinished: their items occupy the commit queue and the catalog.
-    var isBusy: Bool { state.withLock { $0.submissions > 0 || $0.schedule.hasUnfinished } }
+    var isBusy: Bool { state.withLock { $0.submissions > 0 || $0.schedule.hasRunnable } }
 
     // MARK: The schedule
 

@@ -130,6 +130,28 @@ final class OriginHealth: Sendable {
         log(permit, before, after, cause, at: now)
     }
 
+    /// The time until a request to one of the target's first `count` addresses is permitted; nil: it is now.
+    func pause(of target: AssetTarget, of count: Int) -> Duration? {
+        let (address, refusal) = foresee(target, of: count)
+        guard address == nil, case .upstreamUnreachable(let pause) = refusal?.code else { return nil }
+        return pause
+    }
+
+    /// The best state of the circuits of a party: of these addresses, otherwise of all that are known.
+    func circuit(of party: String, at addresses: [String]?) -> CircuitBreaker.State {
+        let circuits = look { $0[party]?.circuits ?? [:] }
+        let states = (addresses ?? Array(circuits.keys)).map { circuits[$0]?.state ?? .closed }
+        if states.isEmpty || states.contains(.closed) { return .closed }
+        let ends = states.compactMap { if case .open(let until) = $0 { until } else { nil } }
+        return ends.min().map { .open(until: $0) } ?? .halfOpen
+    }
+
+    /// Whether the retry budget of the target's origin is exhausted.
+    func isBudgetExhausted(of target: AssetTarget) -> Bool {
+        let now = uptime()
+        return look { $0[target.party].map { !$0.budget.allows(at: now) } ?? false }
+    }
+
     /// Closes the circuits of a mounted origin.
     func closeCircuits(of origin: String) {
         parties.withLock { $0[origin]?.circuits = [:] }
@@ -372,19 +394,11 @@ private struct Refusal: Sendable {
 
 extension AssetTarget {
     /// The key of the upstream's health state.
-    var party: String {
-        originName == Origin.absoluteName ? "\(originName) \(server)" : originName
-    }
-
-    /// Scheme, host and port of its URL.
-    private var server: Substring {
-        let parts = url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
-        return parts.count < 3 ? url[...] : url[..<parts[2].endIndex]
-    }
+    var party: String { originName == Origin.absoluteName ? Origin.party(ofServer: url) : originName }
 
     /// The key of the circuit of address number `place`.
     func base(of place: Int) -> String {
-        guard originName != Origin.absoluteName else { return String(server) }
+        guard originName != Origin.absoluteName else { return String(Origin.server(of: url)) }
         return place == 0 ? settings.baseURL : settings.mirrors[place - 1]
     }
 

@@ -42,6 +42,7 @@ enum JobRow {
             bytesTotal: row["bytes_total"], bytesFromCache: row["bytes_from_cache"],
             bytesFromUpstream: row["bytes_from_upstream"], error: error(row))
         try order.media?.restore(to: &item)
+        item.wait = order.wait?.wait
         return item
     }
 
@@ -117,7 +118,7 @@ private struct StoredLimits: Codable {
     }
 }
 
-/// A job item's reference, tags and pin as JSON. It is always sealed, because its URL may be signed.
+/// A job item's reference, tags, pin and wait as JSON. It is always sealed, because its URL may be signed.
 private struct StoredReference: Codable {
     var url: String?
     var origin: String?
@@ -127,12 +128,14 @@ private struct StoredReference: Codable {
     var tags: [String]?
     var pinned: Bool?
     var media: StoredPlay?
+    var wait: StoredWait?
 
     /// Encodes an item. Empty tags and a missing pin are omitted.
     init(_ item: JobItemRecord) {
         if !item.tags.isEmpty { tags = item.tags }
         if item.isPinned { pinned = true }
         media = StoredPlay(item)
+        wait = item.wait.map(StoredWait.init)
         switch item.reference {
         case .url(let url, let key): (self.url, self.key) = (url, key)
         case .mounted(let origin, let path, let key): (self.origin, self.path, self.key) = (origin, path, key)
@@ -148,6 +151,26 @@ private struct StoredReference: Codable {
         if let origin, let path { return .mounted(origin: origin, path: path, key: key) }
         if let id = asset.flatMap({ AssetID($0) }) { return .known(id) }
         throw RowCoding.corrupt("a job item's reference")
+    }
+}
+
+/// The wait of a job item.
+private struct StoredWait: Codable {
+    var cause: ItemWait.Cause
+    var party: String
+    /// Milliseconds since 1970, as ``retryAt``.
+    var since: Int64
+    var retryAt: Int64
+
+    init(_ wait: ItemWait) {
+        (cause, party) = (wait.hold.cause, wait.hold.party)
+        (since, retryAt) = (wait.since.milliseconds, wait.retryAt.milliseconds)
+    }
+
+    var wait: ItemWait {
+        ItemWait(
+            for: ItemWait.Hold(cause, of: party), since: Timestamp(milliseconds: since),
+            retryAt: Timestamp(milliseconds: retryAt))
     }
 }
 

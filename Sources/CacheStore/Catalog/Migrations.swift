@@ -5,7 +5,7 @@ enum Migrations {
     /// Name and SQL text, in order of application.
     static let all: [(name: String, sql: String)] = [
         ("v1", v1), ("v2", v2), ("v3", v3), ("v4", v4), ("v5", v5), ("v6", v6), ("v7", v7), ("v8", v8),
-        ("v9", v9), ("v10", v10), ("v11", v11), ("v12", v12),
+        ("v9", v9), ("v10", v10), ("v11", v11), ("v12", v12), ("v13", v13),
     ]
 
     /// A GRDB migrator with all migrations.
@@ -245,4 +245,8 @@ enum Migrations {
         ALTER TABLE jobs ADD COLUMN owner_limits TEXT;
         \(ChecksummedTable.jobs.migration(from: ChecksummedTable.jobsUntilV11))
         """
+
+    /// From this version on, items of jobs can have the state `waiting`, with their wait in the sealed reference. Earlier
+    /// versions cannot read them; the migration only prevents earlier versions from opening the catalog.
+    private static let v13 = ""
 }

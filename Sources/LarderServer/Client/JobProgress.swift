@@ -14,6 +14,8 @@ enum JobProgress {
         if let left = job.number("etaSeconds") { figures.append(FigureText.span(left) + " left") }
         let (items, total) = (job.integer("itemsDone") ?? 0, job.integer("itemsTotal") ?? 0)
         figures.append("\(FigureText.count(items)) of \(FigureText.count(total, "item"))")
+        let waiting = job.integer("itemsWaiting") ?? 0
+        if waiting > 0 { figures.append("\(FigureText.count(waiting)) waiting") }
         let failed = (job.integer("itemsFailed") ?? 0) + (job.integer("itemsTimedOut") ?? 0)
         if failed > 0 { figures.append("\(FigureText.count(failed)) failed") }
         return ProgressLine(share: whole.map { share(done, of: $0.bytes) }, figures: figures)

@@ -35,8 +35,9 @@ struct JobReport {
     /// The figures of a finished job in one line, without a period.
     static func outcome(of job: JSON) -> String { "\(items(of: job)); \(bytes(of: job))" }
 
-    static func hasFailedItems(_ job: JSON) -> Bool {
-        ["itemsFailed", "itemsTimedOut"].contains { (job.integer($0) ?? 0) > 0 }
+    /// Whether items wait, or ended with an error.
+    static func needsAttention(_ job: JSON) -> Bool {
+        ["itemsWaiting", "itemsFailed", "itemsTimedOut"].contains { (job.integer($0) ?? 0) > 0 }
     }
 
     private static func isFinished(_ job: JSON) -> Bool {
@@ -57,7 +58,8 @@ struct JobReport {
         }
         let total = FigureText.count(job.integer("itemsTotal") ?? 0, "item")
         let others = [
-            count("itemsFailed", "failed"), count("itemsTimedOut", "timed out"), count("itemsCancelled", "cancelled"),
+            isFinished(job) ? nil : count("itemsWaiting", "waiting"), count("itemsFailed", "failed"),
+            count("itemsTimedOut", "timed out"), count("itemsCancelled", "cancelled"),
             isFinished(job) ? nil : count("itemsUnknown", "of unknown size"),
         ]
         let done = "\(FigureText.count(job.integer("itemsDone") ?? 0)) of \(total) succeeded"
@@ -77,7 +79,8 @@ struct JobReport {
 struct JobTable {
     private let now: Timestamp
     private var table = TextTable(
-        .leading("job"), .leading("state"), .trailing("items"), .trailing("failed"), .trailing("bytes"),
+        .leading("job"), .leading("state"), .trailing("items"), .trailing("waiting"), .trailing("failed"),
+        .trailing("bytes"),
         .trailing("of"), .trailing("rate"), .leading("created"), .leading("label"))
     private(set) var isEmpty = true
 
@@ -87,11 +90,13 @@ struct JobTable {
     mutating func add(_ job: JSON) {
         isEmpty = false
         let failed = (job.integer("itemsFailed") ?? 0) + (job.integer("itemsTimedOut") ?? 0)
+        let waiting = job.integer("itemsWaiting") ?? 0
         let isRunning = job.text("state") == JobState.running.rawValue
         table.add(
             job.text("jobId") ?? "", job.text("state") ?? "",
             "\(job.integer("itemsDone") ?? 0)/\(job.integer("itemsTotal") ?? 0)",
-            failed > 0 ? FigureText.count(failed) : "", FigureText.bytes(job.integer("bytesDone") ?? 0),
+            waiting > 0 ? FigureText.count(waiting) : "", failed > 0 ? FigureText.count(failed) : "",
+            FigureText.bytes(job.integer("bytesDone") ?? 0),
             job.integer("bytesTotal").map(FigureText.bytes) ?? "unknown",
             isRunning ? FigureText.rate(job.number("bytesPerSecond") ?? 0) : "",
             job.time("createdAt").map { FigureText.age(now.since($0).inSeconds) } ?? "", job.text("label") ?? "")
@@ -105,19 +110,26 @@ struct JobItemTable {
     private var table = TextTable(
         .trailing("item"), .leading("state"), .trailing("bytes"), .leading("asset"), .leading("cause"))
 
-    /// Whether the item ended with an error.
-    static func isFailed(_ item: JSON) -> Bool {
-        [JobState.failed, .timedOut].contains { $0.rawValue == item.text("state") }
+    /// Whether the item waits, or ended with an error.
+    static func needsAttention(_ item: JSON) -> Bool {
+        [JobState.waiting, .failed, .timedOut].contains { $0.rawValue == item.text("state") }
     }
 
     /// Adds an item of the API.
     mutating func add(_ item: JSON) {
         table.add(
-            FigureText.count(item.integer("index") ?? 0), item.text("state") ?? "",
+            FigureText.count(item.integer("index") ?? 0), Self.state(of: item),
             FigureText.bytes(item.integer("bytesDone") ?? 0), Self.name(of: item), JobReport.cause(of: item) ?? "")
     }
 
     var text: String { table.text }
+
+    /// For example `waiting for circuit until 2026-11-27T16:30:00Z`.
+    private static func state(of item: JSON) -> String {
+        let state = item.text("state") ?? ""
+        guard let cause = item.text("waitingFor") else { return state }
+        return "\(state) for \(cause)" + (item.text("retryAt").map { " until \($0)" } ?? "")
+    }
 
     /// The asset as in the request: its URL, its mounted path, or its identifier.
     static func name(of item: JSON) -> String {

@@ -68,7 +68,7 @@ final class JobWatch {
     private func finish() throws {
         // A stream that was lost ends with status 204 if the job has ended meanwhile.
         if state?.isFinished != true { last = try client.document(ServiceRequest(.get, path)).json }
-        if JobReport.hasFailedItems(last) { try reportFailures() }
+        if JobReport.needsAttention(last) { try reportFailures() }
         if !printsEvents { Terminal.output.write(Self.outcome(of: last)) }
         guard state == .succeeded else { throw ExitCode(1) }
     }
@@ -77,14 +77,14 @@ final class JobWatch {
     static func outcome(of job: JSON) -> String {
         let words = ["failed": "failed", "timedOut": "timed out", "cancelled": "was cancelled"]
         let state = job.text("state") ?? ""
-        let cause = JobReport.hasFailedItems(job) ? nil : JobReport.cause(of: job)
+        let cause = JobReport.needsAttention(job) ? nil : JobReport.cause(of: job)
         return "The job \(words[state] ?? state): \(JobReport.outcome(of: job)).\n"
             + (cause.map { PrintableText.of($0) + "\n" } ?? "")
     }
 
     private func reportFailures() throws {
         _ = try client.pages(path + "/items", limit: .max) { page in
-            for item in page.json.list("items") where JobItemTable.isFailed(item) {
+            for item in page.json.list("items") where JobItemTable.needsAttention(item) {
                 let line = "\(JobItemTable.name(of: item)): \(JobReport.cause(of: item) ?? item.text("state") ?? "")"
                 StandardError.write(PrintableText.of(line) + "\n")
             }

@@ -9,12 +9,12 @@ struct JobsCommand: AsyncParsableCommand {
         defaultSubcommand: JobsListCommand.self)
 }
 
-/// `larder jobs [list]`: lists the jobs, or shows one with its failed items.
+/// `larder jobs [list]`: lists the jobs, or shows one with its waiting and failed items.
 struct JobsListCommand: ClientCommand {
     static let configuration = CommandConfiguration(
         commandName: "list", abstract: "List the jobs, newest first, or show one job; this is the default.")
 
-    @Argument(help: "Identifier of the job to show with its failed items.")
+    @Argument(help: "Identifier of the job to show with its waiting and failed items.")
     var job: String?
 
     @Option(name: .long, help: "Only jobs in this state.")
@@ -61,11 +61,11 @@ struct JobsListCommand: ClientCommand {
         let path = "/v1/jobs/" + ServiceRequest.encoded(job)
         let document = try client.document(ServiceRequest(.get, path))
         if service.json { say(document.text) } else { say(JobReport(document.json, at: SystemWallClock().now()).text) }
-        guard items || !service.json && JobReport.hasFailedItems(document.json) else { return }
+        guard items || !service.json && JobReport.needsAttention(document.json) else { return }
         var table = JobItemTable()
         _ = try client.pages(path + "/items", limit: .max) { page in
             if service.json { return say(page.text) }
-            for item in page.json.list("items") where items || JobItemTable.isFailed(item) { table.add(item) }
+            for item in page.json.list("items") where items || JobItemTable.needsAttention(item) { table.add(item) }
         }
         if !service.json { say("\n" + table.text) }
     }
@@ -108,5 +108,12 @@ struct JobsRetryCommand: ClientCommand {
     }
 }
 
-extension JobState: ExpressibleByArgument {}
+extension JobState: ExpressibleByArgument {
+    public static var allValueStrings: [String] { ofJobs.map(\.rawValue) }
+
+    public init?(argument: String) {
+        guard let state = Self.ofJobs.first(where: { $0.rawValue == argument }) else { return nil }
+        self = state
+    }
+}
 extension JobPriority: ExpressibleByArgument {}

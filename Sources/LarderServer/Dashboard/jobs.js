@@ -1,11 +1,11 @@
 // Jobs: the list, one job with the causes of its failures, a new job.
 import { make, replace, setText } from "./dom.js";
 import { session } from "./api.js";
-import { count, pick } from "./format.js";
+import { count, moment, pick } from "./format.js";
 import { action, announce, ask, assetLink, badge, checkField, dialog, facts, field, FieldError, form, grid, heading, keyLink, link, listPanel, meter, numberField, numbers, pair, panel, selectField, submitButton, table, textField, words } from "./view.js";
 
 const STATES = ["queued", "running", "succeeded", "failed", "timedOut", "cancelled"];
-const SUMMARY = "itemsTotal itemsDone itemsFailed itemsTimedOut itemsCancelled bytesTotal bytesDone bytesFromCache bytesFromUpstream bytesPerSecond maxBytesPerSecond etaSeconds priority queue createdAt finishedAt deadlineAt";
+const SUMMARY = "itemsTotal itemsDone itemsWaiting itemsFailed itemsTimedOut itemsCancelled bytesTotal bytesDone bytesFromCache bytesFromUpstream bytesPerSecond maxBytesPerSecond etaSeconds priority queue createdAt finishedAt deadlineAt";
 const MOST_PAGES = 10;
 export const CREATE = "POST /v1/jobs";
 
@@ -14,6 +14,7 @@ const hasEnded = (job) => STATES.indexOf(job.state) > 1;
 const failures = (job) => job.itemsFailed + job.itemsTimedOut + job.itemsCancelled;
 const isLate = (job) => !hasEnded(job) && Date.now() + job.etaSeconds * 1000 > Date.parse(job.deadlineAt ?? "");
 const state = (job) => make("span", badge(job.state), isLate(job) && badge("deadline at risk", "warn"));
+const itemState = (item) => make("span", badge(item.state), item.waitingFor && ` for ${item.waitingFor}, until ${moment(item.retryAt)}`);
 const target = (item) => item.url ?? (item.origin ? `${item.origin}/${item.path}` : item.assetId);
 
 const share = (job) => (job.bytesTotal ? job.bytesDone / job.bytesTotal : Number(job.state === "succeeded"));
@@ -66,7 +67,7 @@ export function jobPage(page) {
     columns: [
       ...words("index"), ["Asset", "wide", (item) => (item.assetId ? assetLink({ assetId: item.assetId, key: target(item) }) : make("span.key", target(item)))],
       ["Ranges", "text", ({ play, ranges }) => (play ? `${play.seconds} s from ${play.startSeconds ?? 0} s` : ranges.slice(0, 3).join(", ") || "all")],
-      ["State", "", (item) => badge(item.state)], ...numbers("bytesDone bytesTotal attempts"), ["Error", "text", (item) => item.error?.message],
+      ["State", "", itemState], ...numbers("bytesDone bytesTotal attempts"), ["Error", "text", (item) => item.error?.message],
     ],
   });
   let known = -1;

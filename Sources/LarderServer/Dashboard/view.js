@@ -78,7 +78,7 @@ export function facts() {
   return { element, update };
 }
 
-const KINDS = { succeeded: "good", ready: "good", running: "info", pinned: "info", failed: "bad", timedOut: "bad", error: "bad", "not ready": "bad", paused: "warn", warning: "warn" };
+const KINDS = { succeeded: "good", ready: "good", running: "info", pinned: "info", failed: "bad", timedOut: "bad", error: "bad", "not ready": "bad", paused: "warn", waiting: "warn", warning: "warn" };
 
 export const badge = (text, kind = KINDS[text] ?? "") => make("span", { class: `badge ${kind}` }, text);
 

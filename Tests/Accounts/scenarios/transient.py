@@ -41,7 +41,7 @@ class Busy(Mock):
 
 def job(service, items):
     """Runs a job; returns the states of its items."""
-    made = service.api("POST", "/v1/jobs", {"items": items}, fields={"Prefer": "wait=30"}).json
+    made = service.api("POST", "/v1/jobs", {"items": items}, fields={"Prefer": "wait=50"}).json
     listed = service.api("GET", f"/v1/jobs/{made['jobId']}/items?limit=1000").json["items"]
     return [item["state"] if item["state"] == "succeeded" else item.get("error") for item in listed]
 

@@ -1,5 +1,7 @@
 import CacheCore
 import CacheEngine
+import CacheTestKit
+import Testing
 
 extension AssetReference {
     static func media(_ path: String) -> AssetReference { .mounted(origin: "media", path: path, key: nil) }
@@ -26,5 +28,16 @@ extension AssetCache {
         var last = job
         for await snapshot in try await jobs.events(job.record.id) { last = snapshot }
         return last
+    }
+
+    /// Waits until an item of the job waits, and returns the first such item.
+    func waitingItem(of job: JobSnapshot) async throws -> JobItemRecord {
+        var item: JobItemRecord?
+        #expect(
+            try await eventually {
+                item = try await jobs.items(job.record.id).items.first { $0.state == .waiting }
+                return item != nil
+            })
+        return try #require(item)
     }
 }

@@ -67,6 +67,22 @@ import Testing
         }
     }
 
+    @Test("Items wait while the circuit is open, and run when it is closed")
+    func itemsWait() async throws {
+        bench.upstream.serve("/b.mp4", LoopbackAsset(size: 1000))
+        try await bench.breakingCache().run { cache in
+            await bench.exhaust(cache)
+            let job = try await cache.jobs.submit(.of("b.mp4"))
+            let item = try await cache.waitingItem(of: job)
+            #expect(
+                item.wait?.hold == ItemWait.Hold(.circuit, of: "media") && item.error?.code == "upstreamUnreachable")
+            #expect(bench.upstream.requests.count == 3)
+
+            cache.context.health.closeCircuits(of: "media")
+            #expect(try await cache.finished(job).record.state == .succeeded)
+        }
+    }
+
     @Test("Final upstream statuses do not open the circuit", arguments: [403, 404, 429])
     func refusalsThatAreAnswersDoNotOpenIt(_ status: Int) async throws {
         bench.upstream.serve("/a.mp4") { _ in .response(status: status) }

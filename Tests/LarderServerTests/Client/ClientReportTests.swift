@@ -44,8 +44,22 @@ import Testing
                 bytes     2.0 MiB of 3.0 MiB, 1.5 MiB from the cache and 512 KiB from the upstream
                 error     upstreamRefused: It answered 404.
                 """)
-        #expect(JobReport.hasFailedItems(job))
+        #expect(JobReport.needsAttention(job))
         #expect(JobWatch.outcome(of: job).hasPrefix("The job failed: 1 of 3 items succeeded"))
+    }
+
+    @Test("Waiting items are shown with their cause and the time of the next attempt")
+    func waitingItems() throws {
+        let job = try json(#"{"state": "running", "itemsTotal": 3000, "itemsDone": 1, "itemsWaiting": 2000}"#)
+        let item = try json(
+            #"{"index": 4, "state": "waiting", "waitingFor": "circuit", "retryAt": "2026-11-25T22:33:00Z", "url": "u"}"#
+        )
+        var table = JobItemTable()
+        table.add(item)
+
+        #expect(JobReport.items(of: job) == "1 of 3,000 items succeeded, 2,000 waiting")
+        #expect(JobReport.needsAttention(job) && JobItemTable.needsAttention(item))
+        #expect(table.text.contains("waiting for circuit until 2026-11-25T22:33:00Z"))
     }
 
     @Test("The progress of a job estimates items of unknown size")

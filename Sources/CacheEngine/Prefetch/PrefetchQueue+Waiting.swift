@@ -1,0 +1,74 @@
+import CacheCore
+import CacheStore
+import Synchronization
+
+/// The causes that items wait for, and their ends.
+extension PrefetchQueue {
+    /// The state of the disk, for the comparison with a later one.
+    struct DiskState {
+        var freeBytes: Int64
+        /// Whether the free space was below the policy's `minFreeDiskBytes`.
+        var isShort: Bool
+
+        init(of context: EngineContext) {
+            // A file system that cannot be measured does not end the wait: the item is repeated at intervals.
+            freeBytes = (try? context.store.freeDiskBytes()) ?? 0
+            isShort = context.space.isShortOfDisk
+        }
+
+        /// The growth of the free space that can end the wait.
+        private static let growth: Int64 = 1 << 20
+
+        /// Whether an item can find space that there was not at the `earlier` state.
+        func hasGrown(since earlier: DiskState) -> Bool {
+            !isShort && (earlier.isShort || freeBytes >= earlier.freeBytes + Self.growth)
+        }
+    }
+
+    /// The outcome of a run with this error, if its item has to wait; nil: the error is final.
+    ///
+    /// - Parameter refusedWrites: The number of writes that the disk had refused when the run began.
+    func wait(
+        of item: JobItemRecord, after error: CacheError, refusedWrites: UInt64, in cache: AssetCache
+    ) async -> PrefetchSchedule.Outcome? {
+        let context = cache.context
+        // An item that cannot be resolved has no upstream to wait for: its error is final.
+        guard !Task.isCancelled, let target = try? await cache.resolver.resolve(item.reference) else { return nil }
+        var conditions = ItemWait.Conditions()
+        conditions.circuitPause = context.health.pause(of: target, of: context.addresses(of: target).count)
+        conditions.lacksCredentials = context.accounts.lacksCredentials(target.originName, target.settings.auth)
+        conditions.isBudgetExhausted = context.health.isBudgetExhausted(of: target)
+        conditions.permitsRetries = target.settings.retries > 0
+        conditions.isDiskFull = context.space.isShortOfDisk || context.store.refusedWrites != refusedWrites
+        guard let (cause, time) = ItemWait.after(error.code, under: conditions) else { return nil }
+        if cause == .disk { fullDisk.withLock { $0 = DiskState(of: context) } }
+        return .waiting(ItemWait.Hold(cause, of: target.party), time, RecordedError(error))
+    }
+
+    /// Wakes the items with a cause that has ended. A cause that only a request can test is tested by one item.
+    func checkHolds(in cache: AssetCache) {
+        let holds = look { $0.presentHolds }
+        guard !holds.isEmpty else { return }
+        var (ended, probed): ([ItemWait.Hold], [ItemWait.Hold]) = ([], [])
+        for hold in holds {
+            let origin = cache.resolver.origins[hold.party]?.origin
+            switch hold.cause {
+            case .circuit:
+                switch cache.context.health.circuit(of: hold.party, at: origin?.settings.addresses) {
+                case .closed: ended.append(hold)
+                case .open(let until) where until <= cache.context.uptime(): probed.append(hold)
+                case .open, .halfOpen: break
+                }
+            case .credentials:
+                let isMissing = origin.map { cache.context.accounts.lacksCredentials($0.name, $0.settings.auth) }
+                if isMissing != true { ended.append(hold) }
+            case .disk:
+                let now = DiskState(of: cache.context)
+                if fullDisk.withLock({ $0.map(now.hasGrown) ?? false }) { probed.append(hold) }
+            case .quota: break
+            }
+        }
+        guard !ended.isEmpty || !probed.isEmpty else { return }
+        if change({ $0.wake(ended, probing: probed, at: $1) }) { saveSoon() }
+    }
+}
