@@ -175,7 +175,7 @@ final class FillTransfer: Sendable {
         ) { [self] result in
             switch result {
             case .success(let access): launch(target, access)
-            case .failure(let error): refuse(error)
+            case .failure(let error): refuse(error, isOfAccount: true)
             }
         }
     }

@@ -117,7 +117,7 @@ def waiting_quota(t):
 
 @scenario()
 def waiting_credentials(t):
-    """Items wait while the service of credentials fails."""
+    """Items wait while the service of credentials fails, and reads wait within `timeouts.read`."""
     accounts = Accounts(t.vault)
     store, token = t.mock(ObjectStore(accounts)), t.vault.new("containerToken")
     endpoint = t.mock(ContainerCredentials(accounts, token))
@@ -133,5 +133,10 @@ def waiting_credentials(t):
     waits(t, service, job, 100, "credentials")
     t.equal(len(store.requests), 0, "the number of requests without credentials")
 
-    endpoint.failing = None
+    def recover():
+        t.eventually(lambda: len(endpoint.requests) > 9, "a read does not repeat the call")
+        endpoint.failing = None
+
+    reply = t.together(2, lambda index: recover() if index else service.send("GET", "/o/k/read.bin"))[0]
+    t.bytes(reply, content("read.bin", SIZE), "a read across the outage")
     succeeds(t, service, job, "after the outage")
