@@ -20,7 +20,7 @@ package enum BaseURL {
         let host = host(of: String(decoding: authority, as: UTF8.self))
         guard host.hasPrefix("[") || isName(host) else {
             return "The host of the base URL must be a name of letters, digits, hyphens and single dots, "
-                + "or an address: four numbers up to 255, or IPv6 in brackets."
+                + "or an address: IPv4 with numbers up to 255, or IPv6 in brackets."
         }
         let others = host.hasPrefix("[") ? rest : rest.dropFirst(host.utf8.count)
         guard others.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\\") }) else {
@@ -48,7 +48,18 @@ package enum BaseURL {
         guard last.allSatisfy(isDigit) || last.starts(with: "0x".utf8) || last.starts(with: "0X".utf8) else {
             return true
         }
-        return labels.count == 4 && labels.allSatisfy { UInt8(Substring($0)) != nil }
+        return isIPv4(labels.map { Substring($0) })
+    }
+
+    /// Whether the parts are an IPv4 address in one of the forms of inet_aton(3): up to four numbers, the last one for all
+    /// remaining bytes.
+    private static func isIPv4(_ parts: [Substring]) -> Bool {
+        let numbers = parts.compactMap { part in
+            if part.hasPrefix("0x") || part.hasPrefix("0X") { return UInt64(part.dropFirst(2), radix: 16) }
+            return UInt64(part, radix: part.hasPrefix("0") ? 8 : 10)
+        }
+        guard numbers.count == parts.count, (1...4).contains(parts.count), let last = numbers.last else { return false }
+        return numbers.dropLast().allSatisfy { $0 < 256 } && last < 1 << (8 * (5 - UInt64(parts.count)))
     }
 
     private static func isNameByte(_ byte: UInt8) -> Bool {

@@ -37,6 +37,7 @@ import Testing
         arguments: [
             "http://a", "http://a_b.example:81/x", "https://media.example./x", "http://1.2.3.4", "http://[::1]:81/x",
             "http://4.example", "http://xn--bcher-kva.example", "http://bücher.example/x", "http://1.2.3.4a",
+            "http://127.1", "http://0x7f000001:80", "http://2130706433", "http://1.2.65535", "http://0177.0.0.1",
         ])
     func takesBaseURLs(_ url: String) throws { try OriginSettings(baseURL: url).validate() }
 
@@ -51,9 +52,10 @@ import Testing
         ("baseURL", { $0.baseURL = "http://h\\@x/" }), ("baseURL", { $0.baseURL = "http://h/a b" }),
         ("baseURL", { $0.baseURL = "http://h/" + String(repeating: "a", count: 2048) }),
         ("baseURL", { $0.baseURL = "http://a..test/" }), ("baseURL", { $0.baseURL = "http://.test" }),
-        ("baseURL", { $0.baseURL = "http://256.1.1.1/" }), ("baseURL", { $0.baseURL = "http://1.1.1" }),
+        ("baseURL", { $0.baseURL = "http://256.1.1.1/" }), ("baseURL", { $0.baseURL = "http://1.2.3.256" }),
         ("baseURL", { $0.baseURL = "http://1.1.1.1.1" }), ("baseURL", { $0.baseURL = "http://127.0.0.1../" }),
-        ("baseURL", { $0.baseURL = "http://0x7f.1/" }), ("baseURL", { $0.baseURL = "http://a.0x1/" }),
+        ("baseURL", { $0.baseURL = "http://1.2.65536/" }), ("baseURL", { $0.baseURL = "http://1.2.3.09" }),
+        ("baseURL", { $0.baseURL = "http://a.0x1/" }),
         ("baseURL", { $0.baseURL = "http://%75p.test/" }), ("baseURL", { $0.baseURL = "http://a*b.test/" }),
         ("baseURL", { $0.baseURL = "http://" + String(repeating: "a", count: 64) + ".test" }),
         ("baseURL", { $0.baseURL = "http://b.example/ü" }),
