@@ -41,9 +41,11 @@ package func makeApplication(
     let rates = ReaderRates()
     let pacing = CongestionControl.ofThisMachine()
     let responder = SignedTargetResponder(router.buildResponder(), live)
+    var serverLogger = logger
+    serverLogger.logLevel = max(logger.logLevel, .notice)  // without the library's own form of the address
     let listener = ListenerService(
         listener: settings.listener, logger: logger,
-        makeServer: { address, onBound in
+        makeServer: { [serverLogger] address, onBound in
             let application = Application(
                 responder: responder,
                 server: HTTPServerBuilder { responder in
@@ -57,12 +59,12 @@ package func makeApplication(
                     address: address, backlog: 4096,
                     // At this number of connections the server stops accepting; further ones wait in the backlog.
                     availableConnectionsDelegate: MaximumAvailableConnections(
-                        load.connections.acceptLimit, logger: logger)),
+                        load.connections.acceptLimit, logger: serverLogger)),
                 onServerRunning: {
                     await pacing.spare($0)
                     await onBound($0)
                 },
-                logger: logger)
+                logger: serverLogger)
             return PlacedService(
                 executor: EventLoopExecutor(application.eventLoopGroup.any()), service: application)
         },

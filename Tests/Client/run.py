@@ -494,8 +494,14 @@ def localhost(stage):
         with urllib.request.urlopen(f"{url}/health/ready", timeout=30) as response:
             stage.equal(response.status, 200, url)
     stage.check(f"address={' '.join(urls)} " in service.log(), "addresses in the log", service.log())
+    stage.check(" listening on " not in service.log(), "no other form of the addresses", service.log())
     service.process.terminate()
     stage.equal(service.end(), 0, "exit status after a stop")
+    if len(urls) > 1:
+        with socket.create_server(("::1", port), family=socket.AF_INET6):
+            other = Listening(stage, "localhost", "--listen", f"localhost:{port}")
+            stage.equal(other.end(), 78, "exit status if one of the addresses is in use")
+            stage.check("listen.address: cannot listen on" in other.log(), "message", other.log())
 
 
 @case

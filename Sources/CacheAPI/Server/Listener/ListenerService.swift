@@ -65,7 +65,8 @@ struct ListenerService: Service {
                     }
                 }
             }
-            try await group.waitForAll()
+            // Not `waitForAll`, which waits for the other server after the error of one.
+            while try await group.next() != nil {}
         }
     }
 
