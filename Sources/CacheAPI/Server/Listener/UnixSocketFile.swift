@@ -23,12 +23,17 @@ package final class UnixSocketFile: Sendable {
     private let path: String
     /// The descriptor of the locked directory; nil: it is not locked.
     private let lock = Mutex<Int32?>(nil)
-    /// The own file; nil before ``opened(mode:)``.
-    private let own = Mutex<Identity?>(nil)
+    /// A descriptor of the own file, so that its inode number is not used again; nil before ``opened(mode:)``.
+    private let own = Mutex<Int32?>(nil)
+    /// `O_PATH`, which Glibc's module hides.
+    private static let pathOnly: Int32 = 0o10000000
 
     init(path: String) { self.path = path }
 
-    deinit { unlock() }
+    deinit {
+        unlock()
+        own.withLock { if let descriptor = $0 { close(descriptor) } }
+    }
 
     /// Throws `.invalidField("listen.address")` if another process listens, or if something else than a socket has the
     /// path.
@@ -49,18 +54,21 @@ package final class UnixSocketFile: Sendable {
     /// Throws `.invalidField("listen.socketMode")` if the mode cannot be set.
     func opened(mode: mode_t) throws(CacheError) {
         defer { unlock() }
-        guard chmod(path, mode) == 0, let file = file() else {
+        let descriptor = open(path, Self.pathOnly | O_NOFOLLOW | O_CLOEXEC)
+        if descriptor >= 0 { own.withLock { $0 = descriptor } }
+        guard descriptor >= 0, chmod(path, mode) == 0 else {
             throw CacheError(
                 .invalidField("listen.socketMode"), "The mode cannot be set: \(String(cString: strerror(errno))).")
         }
-        own.withLock { $0 = file.identity }
     }
 
     func remove() {
         // Without the lock the file stays; a later start removes it.
         guard let own = own.withLock(\.self), (try? lockDirectory()) != nil else { return }
         defer { unlock() }
-        if let file = file(), file.identity == own { unlink(path) }
+        var status = stat()
+        guard fstat(own, &status) == 0, let file = file() else { return }
+        if file.identity == Identity(device: status.st_dev, inode: status.st_ino) { unlink(path) }
     }
 
     /// A socket that is connected to the listener at `path`; nil: `errno` has the reason.
