@@ -70,8 +70,7 @@ enum Larder {
             isServing.store(true, ordering: .relaxed)
             logger.notice("serving", metadata: ["address": "\(bound.urls.joined(separator: " "))"])
         }
-        let readiness = ReadinessService(
-            cache: cache, delay: settings.limits.shutdownDelay, clock: ContinuousClock())
+        let readiness = ReadinessService(cache: cache, delay: settings.limits.shutdownDelay, clock: ContinuousClock())
         let services: [any Service] =
             (tracing.exporter.map { [TraceService(exporter: $0)] } ?? []) + [
                 CacheService(cache: cache), readers, server, reloader, HeapTrimmer(clock: ContinuousClock()),
