@@ -156,11 +156,11 @@ struct PrefetchJob: Sendable {
     mutating func progressed(_ run: Run, _ progress: PrefetchSchedule.Progress, at now: Moment) -> Bool {
         guard running[run.item] == run.number else { return false }
         change(run.item, at: now) { item in
+            if progress.bytesFromUpstream > item.bytesFromUpstream { item.wait = nil }
             item.assetID = progress.assetID ?? item.assetID
             item.bytesTotal = progress.bytesTotal
             item.bytesFromCache = progress.bytesFromCache
             item.bytesFromUpstream = progress.bytesFromUpstream
-            if progress.bytesFromUpstream > item.bytesFromUpstream { item.wait = nil }
             if let resolved = progress.resolved { (item.ranges, item.playResult) = resolved }
         }
         return true

@@ -229,7 +229,7 @@ import Testing
         let bench = try Bench()
         bench.upstream.serve("/a.mp4") { _ in .response(status: 503) }
         try await bench.cache { ($0.retries, $0.circuitBreaker) = (0, nil) }.run { cache in
-            let origin = try cache.resolver.origins.mounted("media")
+            let origin = try cache.configuration.origin("media").origin
             let job = try await cache.finished(try await cache.jobs.submit(.of("a.mp4")))
             let item = try #require(try await cache.jobs.items(job.record.id).items.first)
             let address = try #require(cache.configuration.report(on: origin).addresses.first)

@@ -68,11 +68,12 @@ import Testing
                 #expect(try await cache.body(of: path).bytes.isSame(as: asset.bytes(0..<100_000)))
             }
             let kinds = cache.configuration.report(on: origin).observations.map(\.kind)
+            let resets = upstream.streams.count { !$0.isHTTP1 }
             try cache.configuration.forgetObservations(of: "media")
             #expect(try await cache.body(of: "c").bytes.isSame(as: asset.bytes(0..<100_000)))
 
-            #expect(kinds == [.http1Required])
-            #expect(upstream.streams.map(\.isHTTP1) == [false, true, true, false, true])
+            #expect(kinds.contains(.http1Required) && resets == 1)
+            #expect(upstream.streams.count { !$0.isHTTP1 } == 2)
         }
     }
 }
