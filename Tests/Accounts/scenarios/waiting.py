@@ -7,6 +7,9 @@ from mocks.objects import SIZE, Accounts, ObjectStore
 from . import scenario
 
 
+UNFINISHED = ("queued", "running")
+
+
 class Switched(Mock):
     """A server of files; while `failing` is set, it answers with that status and these fields."""
 
@@ -37,11 +40,11 @@ def waits(t, service, job, count, cause):
     t.equal({(i["state"], i["waitingFor"]) for i in found}, {("waiting", cause)}, f"{cause}: states and causes")
     t.check(all(i["retryAt"] and i["error"] for i in found), f"{cause}: an item without retryAt or error: {found[0]}")
     document = shown(service, job)
-    t.equal([document["state"], document["itemsFailed"], document["finishedAt"]], ["running", 0, None], f"{cause}: the job")
+    t.check(document["state"] in UNFINISHED and document["itemsFailed"] == 0, f"{cause}: the job is {document}")
 
 
 def succeeds(t, service, job, subject):
-    t.eventually(lambda: shown(service, job)["state"] != "running", f"{subject}: the job does not end", seconds=90)
+    t.eventually(lambda: shown(service, job)["state"] not in UNFINISHED, f"{subject}: the job does not end", seconds=90)
     document = shown(service, job)
     t.equal([document["state"], document["itemsWaiting"]], ["succeeded", 0], f"{subject}: the end ({document['error']})")
     t.check(all(i["waitingFor"] is None and i["retryAt"] is None for i in items(service, job)), f"{subject}: items still wait")
@@ -108,7 +111,7 @@ def waiting_quota(t):
     )  # fmt: skip
     job = submit(service, [{"origin": "m", "path": f"item{index}.bin"} for index in range(100)])
     waits(t, service, job, 100, "quota")
-    t.check(len(upstream.requests) <= 20, f"{len(upstream.requests)} requests for 100 items under a limit")
+    t.check(len(upstream.requests) <= 40, f"{len(upstream.requests)} requests for 100 items under a limit")
     final = submit(service, [{"origin": "n", "path": "final.bin"}])
     t.eventually(lambda: shown(service, final)["state"] == "failed", "the job without retries does not fail")
     upstream.failing = None
