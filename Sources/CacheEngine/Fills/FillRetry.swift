@@ -4,6 +4,8 @@ import CacheCore
 struct FillRetry: Hashable, Sendable {
     /// The delay before the request; nil: exponential backoff.
     var delay: Duration?
+    /// Whether the previous try sent no request, so that this one waits before it asks for credentials and an address.
+    var isOfUnsent = false
     /// The sum of the consecutive waits that the upstream asked for, `delay` included.
     var waited = Duration.zero
     /// The number of consecutive repetitions that were not counted, because the upstream could not answer.

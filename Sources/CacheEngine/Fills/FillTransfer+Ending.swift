@@ -137,7 +137,8 @@ extension FillTransfer {
     private func nextUnsent(after error: CacheError, isOfAccount: Bool) -> FillRetry? {
         let settings = asset.target.settings
         guard priority != .prefetch, settings.retries > 0 else { return nil }
-        var next = FillRetry(isAgain: true, address: retry.address, failed: retry.failed, skipped: retry.skipped)
+        var next = FillRetry(
+            isOfUnsent: true, isAgain: true, address: retry.address, failed: retry.failed, skipped: retry.skipped)
         if isOfAccount, error.code.isWorthRetrying {
             if case .upstreamRefused(_, let fields) = error.code { next.delay = fields.retryAfter }
         } else if case .upstreamUnreachable(let pause?) = error.code, retry.repetitions > 0 {
