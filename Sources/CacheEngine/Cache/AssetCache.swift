@@ -145,8 +145,7 @@ package final class AssetCache: Sendable {
             openAssets: openAssets, refusals: NegativeCache(),
             fillRegistry: FillRegistry(events: dependencies.events, uptime: uptime),
             health: OriginHealth(uptime: uptime, random: dependencies.random, logger: dependencies.logger),
-            paths: UpstreamPaths(uptime: uptime), clock: dependencies.clock, wallClock: dependencies.wallClock,
-            uptime: uptime,
+            paths: UpstreamPaths(uptime: uptime), wallClock: dependencies.wallClock, uptime: uptime,
             random: dependencies.random, logger: dependencies.logger,
             loopName: "larder-" + dependencies.random.identifier().prefix(8))
         let live = LiveCacheSettings(settings)

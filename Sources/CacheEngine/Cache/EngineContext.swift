@@ -38,7 +38,6 @@ struct EngineContext: Sendable {
     let paths: UpstreamPaths
     /// Store work that reads leave to a background task.
     let maintenance = MaintenanceQueue()
-    let clock: any Clock<Duration>
     let wallClock: any WallClock
     /// The time since the start of the service; it never decreases.
     let uptime: @Sendable () -> Duration

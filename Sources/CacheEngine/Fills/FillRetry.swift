@@ -4,12 +4,8 @@ import CacheCore
 struct FillRetry: Hashable, Sendable {
     /// The delay before the request; nil: exponential backoff.
     var delay: Duration?
-    /// Whether the previous try sent no request, so that this one waits before it asks for credentials and an address.
-    var isOfUnsent = false
     /// The sum of the consecutive waits that the upstream asked for, `delay` included.
     var waited = Duration.zero
-    /// The number of consecutive repetitions that were not counted, because the upstream could not answer.
-    var repetitions = 0
     /// Whether a failure preceded this try.
     var isAgain = false
     /// Whether this try does not count against the configured retries.
@@ -27,18 +23,6 @@ struct FillRetry: Hashable, Sendable {
 
     /// Whether the request omits `Range`, because the upstream refused the previous one.
     var isPlain: Bool { rangeRefusal != nil }
-
-    /// The try of a fill with an upstream that cannot answer for a moment: after the stated delay, otherwise after a
-    /// backoff with jitter in its upper half, and without being counted. `random`: a number in 0..<1. Nil: the sum of the
-    /// waits would reach `limit`.
-    func patient(after previous: FillRetry, within limit: Duration, random: Double) -> FillRetry? {
-        var next = self
-        let backoff = Backoff.delay(beforeRetry: previous.repetitions, random: (1 + random) / 2)
-        let wait = max(delay ?? .zero, backoff)
-        (next.delay, next.waited, next.isFree) = (wait, previous.waited + wait, true)
-        next.repetitions = previous.repetitions + 1
-        return next.waited < limit ? next : nil
-    }
 
     /// The try after a 401, once the credentials have been read again.
     static let withNewCredentials = FillRetry(delay: .zero, isAgain: true, isFree: true, hasNewCredentials: true)

@@ -28,12 +28,11 @@ extension FillTransfer {
         finish(error, attempt)
     }
 
-    /// Ends the fill before any request was sent: no address is admissible, the origin has no credentials or link
-    /// (`isOfAccount`), or the bytes are no longer wanted.
-    func refuse(_ error: CacheError, isOfAccount: Bool = false) {
+    /// Ends the fill before any request was sent: no address is admissible, or the bytes are no longer wanted.
+    func refuse(_ error: CacheError) {
         state.withLock { $0.isOver = true }
         count(TransferEnd(error: error), error)
-        finish(error, nil, isOfAccount: isOfAccount)
+        finish(error, nil)
     }
 
     /// Cancels all attempts.
@@ -53,7 +52,7 @@ extension FillTransfer {
     }
 
     /// Returns the unused reservation and reports the end of the fill.
-    private func finish(_ error: CacheError?, _ attempt: Attempt?, isOfAccount: Bool = false) {
+    private func finish(_ error: CacheError?, _ attempt: Attempt?) {
         if error == nil { keepPassedBody() }
         let hasProgressed = error != nil && asset.look { [fill] in $0.ledger.hasProgressed(fill) }
         let (rest, failure, failureCount) = state.withLock { state -> (Int64, FillFailure?, Int) in
@@ -82,9 +81,7 @@ extension FillTransfer {
         context.fillRegistry.leave(self, bytes: received, error: error?.code)
         endSpan(bytes: received, error)
         context.space.release(rest)
-        let isUnsent = attempt.map { $0.refusal != nil } ?? true
-        let unsent = isUnsent ? error.flatMap { nextUnsent(after: $0, isOfAccount: isOfAccount) } : nil
-        tell(error, failure.flatMap { next(after: $0, failureCount: failureCount) } ?? unsent)
+        tell(error, failure.flatMap { next(after: $0, failureCount: failureCount) })
     }
 
     /// Ends the span of this try.
@@ -103,8 +100,6 @@ extension FillTransfer {
     /// The next try; nil: no further try. A request is repeated at the same address only within the origin's retry
     /// budget, unless bytes arrived.
     ///
-    /// - A fill of readers repeats its request to a busy server within `readTimeout`, and the configured retries do not
-    ///   count these repetitions. With `retries: 0` there are none.
     /// - A fill of an item ends instead of waiting as long as a busy server asks for: the item waits without a permit.
     private func next(after failure: FillFailure, failureCount: Int) -> FillRetry? {
         let target = asset.target
@@ -113,40 +108,9 @@ extension FillTransfer {
         let skipsBudget = next.isPlain || failure.hasProgressed || failure.code == .storageFull || failure.movesOn(next)
         if skipsBudget { return next }
         guard !isItem || next.waited == .zero else { return nil }
-        if !isItem, failure.code.isOfBusyServer, target.settings.retries > 0, !servesStale(after: failure.code) {
-            let patient = next.patient(after: retry, within: limit, random: context.random.uniform())
-            return patient.flatMap { context.health.takeRetry(target) ? $0 : nil }
-        }
         // Beyond the configured retries the asset ends the fill by itself, and no budget is consumed.
         let isLast = !next.isFree && failureCount >= target.settings.retries
         return isLast || context.health.takeRetry(target) ? next : nil
-    }
-
-    /// Whether the fill revalidates a response that may be served stale after this error.
-    private func servesStale(after code: CacheError.Code) -> Bool {
-        guard case .confirmation = fillRequest, code.isUpstreamFailure, let record = asset.record else { return false }
-        let rules = UseRules(freshness: asset.freshness, staleIfError: asset.target.settings.staleIfError)
-        return record.generation.servesErrors(at: context.wallClock.now(), under: rules)
-    }
-
-    /// The next try of readers after a try without a request; nil: no further try.
-    ///
-    /// - The account or the API of links has failed for a moment (`isOfAccount`): the request waits for it.
-    /// - The circuit has opened while the fill repeated its request to a busy server: it waits for the next probe. A fill
-    ///   that begins under an open circuit fails at once.
-    private func nextUnsent(after error: CacheError, isOfAccount: Bool) -> FillRetry? {
-        let settings = asset.target.settings
-        guard priority != .prefetch, settings.retries > 0 else { return nil }
-        var next = FillRetry(
-            isOfUnsent: true, isAgain: true, address: retry.address, failed: retry.failed, skipped: retry.skipped)
-        if isOfAccount, error.code.isWorthRetrying {
-            if case .upstreamRefused(_, let fields) = error.code { next.delay = fields.retryAfter }
-        } else if case .upstreamUnreachable(let pause?) = error.code, retry.repetitions > 0 {
-            next.delay = pause
-        } else {
-            return nil
-        }
-        return next.patient(after: retry, within: settings.readTimeout, random: context.random.uniform())
     }
 
     /// Reports the end to the asset; after a 401, as soon as the origin's credentials have been read again.

@@ -60,8 +60,6 @@ final class FillTransfer: Sendable {
         /// The time until the fill's reader runs out of bytes.
         var slack = Duration.zero
         var startedAt: Timestamp?
-        /// The wait before the first attempt; nil: none.
-        var wait: Task<Void, Never>?
         /// Reserved disk space that is not used yet, in bytes.
         var reservation: Int64 = 0
         /// The asset offset up to which space is reserved; nil: none is reserved, because the length is unknown.
@@ -166,22 +164,7 @@ final class FillTransfer: Sendable {
         // The asset counts the configured retries; it does not know of a free one.
         if start.attempt == 0, retry.isFree { context.counters.fillRetried(origin: asset.target.originName) }
         let expected = run.map { (run: $0, asset: asset.id) }
-        context.space.reserve(bytes, expecting: expected) { [self] in
-            if retry.isOfUnsent { waitToLaunch() } else { launch() }
-        }
-    }
-
-    /// Launches the fill after the delay of its retry, or at once when it is cancelled.
-    private func waitToLaunch() {
-        let wait = Task { [context, retry] in
-            try? await context.clock.sleep(for: retry.delay ?? .zero)
-            launch()
-        }
-        let isCancelled = state.withLock { state in
-            state.wait = wait
-            return state.desired.isCancelled
-        }
-        if isCancelled { wait.cancel() }
+        context.space.reserve(bytes, expecting: expected) { [self] in launch() }
     }
 
     /// Obtains the credentials and the link of the request if the origin needs them, then starts the first attempt.
@@ -192,7 +175,7 @@ final class FillTransfer: Sendable {
         ) { [self] result in
             switch result {
             case .success(let access): launch(target, access)
-            case .failure(let error): refuse(error, isOfAccount: true)
+            case .failure(let error): refuse(error)
             }
         }
     }
@@ -225,7 +208,6 @@ final class FillTransfer: Sendable {
 
     /// The delay before the request: as given, otherwise exponential backoff.
     private func delay(after failureCount: Int) -> Duration {
-        if retry.isOfUnsent { return .zero }
         if let delay = retry.delay { return delay }
         return failureCount == 0
             ? .zero : Backoff.delay(beforeRetry: failureCount - 1, random: context.random.uniform())
@@ -257,10 +239,7 @@ final class FillTransfer: Sendable {
     // MARK: Desired state
 
     /// Cancels all attempts.
-    func cancel() {
-        want { $0.isCancelled = true }
-        state.withLock(\.wait)?.cancel()
-    }
+    func cancel() { want { $0.isCancelled = true } }
 
     /// Raises the priority of all attempts.
     func promote(to priority: TransferPriority) { want { $0.priority = min($0.priority, priority) } }

@@ -42,42 +42,6 @@ import Testing
         }
     }
 
-    @Test("A busy server is asked beyond the configured retries", arguments: [425, 429, 503, 529])
-    func repetitions(_ status: Int) async throws {
-        bench.upstream.serve("/a.mp4") { [asset = bench.asset] request in
-            request.number < 4 ? .response(status: status) : .asset(asset)
-        }
-        try await bench.cache { $0.retries = 1 }.run { cache in
-            let read = try await cache.body(of: "a.mp4", 0..<1000)
-
-            #expect(read.bytes == bench.asset.bytes(0..<1000))
-            #expect(bench.upstream.requests.map(\.status) == [status, status, status, status, 206])
-        }
-    }
-
-    @Test("Without retries a busy server is asked once")
-    func noRepetition() async throws {
-        refuse(first: 9, 503, "1")
-        try await bench.cache { $0.retries = 0 }.run { cache in
-            await #expect(throws: CacheError.self) { try await cache.body(of: "a.mp4", 0..<1000) }
-
-            #expect(bench.upstream.requests.count == 1)
-        }
-    }
-
-    @Test("The waits for a busy server grow, and end before the read timeout")
-    func patience() {
-        var (retry, waits): (FillRetry, [Duration]) = (FillRetry(), [])
-        while let next = FillRetry(isAgain: true).patient(after: retry, within: .seconds(30), random: 1) {
-            waits.append(next.delay ?? .zero)
-            #expect(next.isFree)
-            retry = next
-        }
-        #expect(waits.map(\.inSeconds) == [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10])
-        let asked = FillRetry(delay: .seconds(5)).patient(after: FillRetry(), within: .seconds(30), random: 0)
-        #expect(asked?.delay == .seconds(5) && asked?.waited == .seconds(5))
-    }
-
     @Test("A Retry-After beyond the read timeout fails at once", arguments: [429, 503])
     func aWaitThatDoesNotFitIsToldAtOnce(_ status: Int) async throws {
         refuse(first: 9, status, "31")
