@@ -70,7 +70,8 @@ import Testing
     @Test("Items wait while the circuit is open, and run when it is closed")
     func itemsWait() async throws {
         bench.upstream.serve("/b.mp4", LoopbackAsset(size: 1000))
-        try await bench.breakingCache().run { cache in
+        let test = try bench.breakingCache()
+        try await test.run { cache in
             await bench.exhaust(cache)
             let job = try await cache.jobs.submit(.of("b.mp4"))
             let item = try await cache.waitingItem(of: job)
@@ -79,6 +80,7 @@ import Testing
             #expect(bench.upstream.requests.count == 3)
 
             cache.context.health.closeCircuits(of: "media")
+            test.wallClock.advance(by: .seconds(1))
             #expect(try await cache.finished(job).record.state == .succeeded)
         }
     }
