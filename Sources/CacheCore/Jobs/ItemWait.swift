@@ -51,7 +51,7 @@ extension ItemWait {
         package var isBudgetExhausted = false
         /// Whether the origin's `retries` permit to repeat a request.
         package var permitsRetries = true
-        /// Whether the disk has no space, or has refused a write in the last seconds.
+        /// Whether the disk has no space, or has refused a write during the run.
         package var isDiskFull = false
 
         package init() {}

@@ -15,6 +15,8 @@ struct PrefetchFill {
     private var tally: PrefetchByteCount
     /// The files of a playlist, if the item is one.
     private(set) var children: [JobItemRecord]?
+    /// Whether the item does not fit into the capacity of the cache. Any other lack of space is one of the disk.
+    private(set) var exceedsCapacity = false
     /// The index of the media file, if the item is one by time.
     private var index: MediaIndex?
     /// The asset for which the item has claimed space.
@@ -133,6 +135,7 @@ struct PrefetchFill {
                 return try await mark(asset)
             }
         }
+        exceedsCapacity = true
         throw CacheError(.storageFull, "Bytes were evicted before all of the item was on disk.")
     }
 
@@ -242,7 +245,12 @@ struct PrefetchFill {
     private mutating func measure(_ runs: [ByteRange], of asset: OpenAsset) throws(CacheError) {
         guard runs.last?.upperBound != .max else { return }
         tally.measured(runs.byteCount)
-        try room.claim(runs, of: asset, isAgain: claimed == asset.id, under: cache.configuration.policy.settings)
+        do throws(CacheError) {
+            try room.claim(runs, of: asset, isAgain: claimed == asset.id, under: cache.configuration.policy.settings)
+        } catch {
+            exceedsCapacity = true
+            throw error
+        }
         claimed = asset.id
     }
 

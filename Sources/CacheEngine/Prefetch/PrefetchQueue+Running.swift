@@ -85,16 +85,21 @@ extension PrefetchQueue {
     private func fill(_ run: Run, in cache: AssetCache) async -> PrefetchSchedule.Outcome? {
         guard let item = look({ $0.item(of: run) }) else { return .interrupted }
         let refusedWrites = cache.context.store.refusedWrites
+        var fits = false
         do throws(CacheError) {
             try await check(item, of: run.job, in: cache)
             let room = try await spaceClaims(of: run.job, in: cache)
             var fill = PrefetchFill(cache: cache, item: item, pace: pace(of: run.job), room: room) { progress in
                 self.change { $0.progressed(run, progress, at: $1) }
             }
+            defer { fits = !fill.exceedsCapacity }
             try await fill.run()
             return fill.children.map { .expanded($0) } ?? .succeeded
         } catch {
-            if let wait = await wait(of: item, after: error, refusedWrites: refusedWrites, in: cache) { return wait }
+            let isDiskFull =
+                fits && error.code == .storageFull || cache.context.space.isShortOfDisk
+                || cache.context.store.refusedWrites != refusedWrites
+            if let wait = await wait(of: item, after: error, isDiskFull: isDiskFull, in: cache) { return wait }
             let recorded = RecordedError(await located(error, of: item, in: cache))
             switch error.code {
             case .assetChanged: return .changed(recorded)

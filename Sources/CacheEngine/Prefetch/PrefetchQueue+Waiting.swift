@@ -27,9 +27,9 @@ extension PrefetchQueue {
 
     /// The outcome of a run with this error, if its item has to wait; nil: the error is final.
     ///
-    /// - Parameter refusedWrites: The number of writes that the disk had refused when the run began.
+    /// - Parameter isDiskFull: Whether the disk has no space, or has refused a write during the run.
     func wait(
-        of item: JobItemRecord, after error: CacheError, refusedWrites: UInt64, in cache: AssetCache
+        of item: JobItemRecord, after error: CacheError, isDiskFull: Bool, in cache: AssetCache
     ) async -> PrefetchSchedule.Outcome? {
         let context = cache.context
         // An item that cannot be resolved has no upstream to wait for: its error is final.
@@ -39,7 +39,7 @@ extension PrefetchQueue {
         conditions.lacksCredentials = context.accounts.lacksCredentials(target.originName, target.settings.auth)
         conditions.isBudgetExhausted = context.health.isBudgetExhausted(of: target)
         conditions.permitsRetries = target.settings.retries > 0
-        conditions.isDiskFull = context.space.isShortOfDisk || context.store.refusedWrites != refusedWrites
+        conditions.isDiskFull = isDiskFull
         guard let (cause, time) = ItemWait.after(error.code, under: conditions) else { return nil }
         if cause == .disk { fullDisk.withLock { $0 = DiskState(of: context) } }
         return .waiting(ItemWait.Hold(cause, of: target.party), time, RecordedError(error))
