@@ -92,8 +92,8 @@ extension Setting<OriginSettings> {
                     + "`/*`"),
             Setting(
                 "errorBodies", \.errorBodies, .choice,
-                "body of a read that the upstream refuses: a problem document, or `upstream`: the upstream's own body"
-            ),
+                "body of a read that the upstream refuses: a problem document, or `upstream`: the upstream's own body, "
+                    + "which is also repeated by `negativeCaching`"),
             Setting(
                 "verify", \.verification, .choice,
                 "compare bytes with their checksums before they are sent: `first`: once, at the first read after each start; "
