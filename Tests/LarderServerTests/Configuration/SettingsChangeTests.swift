@@ -12,8 +12,9 @@ import Testing
 
     /// A value other than the default for each setting that only a start applies.
     private static let fixed = [
-        "listen.address": "127.0.0.1:1", "listen.tls.certificateFile": "c.pem", "listen.tls.keyFile": "k.pem",
-        "listen.tls.clientCAFile": "ca.pem", "listen.tls.clientAuthentication": "optional", "listen.fastPath": "false",
+        "listen.address": "127.0.0.1:1", "listen.socketMode": "0600",
+        "listen.tls.certificateFile": "c.pem", "listen.tls.keyFile": "k.pem", "listen.tls.clientCAFile": "ca.pem",
+        "listen.tls.clientAuthentication": "optional", "listen.fastPath": "false",
         "dataDirectory": "d", "credentialsDirectory": "c", "fallbackDirectory": "f", "log.format": "json",
         "log.access": "off", "dashboard.enabled": "false", "jobs.concurrency": "3", "scrub.interval": "7d",
         "scrub.bytesPerSecond": "1MiB", "telemetry.traces.endpoint": "http://127.0.0.1/v1/traces",
