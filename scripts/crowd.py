@@ -78,7 +78,16 @@ class Crowd:
         for number in range(40):
             extra.append(await self.connect())
             await self.read_right(extra[-1], "1.bin", number)
-        closed = sum(reader.at_eof() for reader, _ in streams)
+        # The end of a connection can arrive after the response on its successor.
+        open_ones = {asyncio.ensure_future(reader.read(1)) for reader, _ in streams}
+        closed = 0
+        while closed < 40:
+            done, open_ones = await asyncio.wait(open_ones, timeout=30, return_when=asyncio.FIRST_COMPLETED)
+            if not done:
+                break
+            closed += len(done)
+        for wait in open_ones:
+            wait.cancel()
         if closed != 40:
             self.fail(f"{closed} idle connections were closed for 40 further connections")
         await self.leave(streams + extra)
