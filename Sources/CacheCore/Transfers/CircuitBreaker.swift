@@ -23,7 +23,7 @@ package struct CircuitBreaker: Hashable, Sendable {
         case refused(until: Duration?)
     }
 
-    /// The longest pause of an open circuit, jitter included. Readers and items wait for its end.
+    /// The longest pause of an open circuit, jitter included. Items wait for its end; readers fail.
     static let longestPause = Duration.seconds(30)
     /// The random share of a pause, in both directions, so that clients do not return at the same time.
     static let jitter = 0.2

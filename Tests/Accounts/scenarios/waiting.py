@@ -103,7 +103,7 @@ def waiting_circuit_closed(t):
 
 @scenario()
 def waiting_quota(t):
-    """Items wait as long as a busy upstream asks for, all of them at the cost of one request. `retries: 0` makes its answer
+    """Items wait as long as a busy upstream asks for, and one of them repeats for all. `retries: 0` makes its answer
     final."""
     upstream = t.mock(Switched(429, Retry_After="3"))
     service = t.service(
