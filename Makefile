@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run test unit lint files demo readme scenario soak faults fuzz tsan asan fills bench micro eviction conformance media ui monitoring traces accounts client upstreams api image
+.PHONY: help setup run test unit lint files demo readme scenario soak faults fuzz tsan asan fills bench micro eviction conformance media ui monitoring traces accounts client network upstreams api image
 
 LISTEN ?= 127.0.0.1:8080
 DATA ?= ./larder-data
@@ -150,6 +150,10 @@ accounts: setup ## test origins with accounts, permissions of readers and reload
 client: setup ## test the client commands with a running service and terminals
 	$(RELEASE) --product larder
 	@scripts/client $(LARDER)
+
+network: setup ## test silent, refused, moved and slow addresses of upstreams in network namespaces, beside curl, nginx and HAProxy; needs root (ONLY=silent,dead)
+	$(RELEASE) --product larder
+	@ONLY='$(ONLY)' scripts/network $(LARDER)
 
 upstreams: setup ## test with real upstream servers: nginx, Apache, lighttpd, Caddy, Varnish, PHP, Python, Flask, Node (ONLY=nginx,php)
 	$(RELEASE) --product larder
