@@ -45,6 +45,7 @@ test: setup ## run all tests: HTTP conformance over real sockets, then the tests
 	@scripts/ui .build/debug/larder --brief
 	@scripts/monitoring .build/debug/larder --brief
 	@scripts/traces .build/debug/larder --brief
+	@scripts/network .build/debug/larder --brief
 	@scripts/accounts .build/debug/larder --brief
 	@scripts/readme .build/debug/larder
 	@ONLY=overlap,herd,cuts,slow scripts/fills .build/debug/larder --brief

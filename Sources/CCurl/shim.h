@@ -29,6 +29,11 @@ static inline CURLcode larder_easy_set_headers(CURL *easy, struct curl_slist *he
     return (curl_easy_setopt)(easy, CURLOPT_HTTPHEADER, headers);
 }
 
+// For the other lists: as above.
+static inline CURLcode larder_easy_set_list(CURL *easy, CURLoption option, struct curl_slist *list) {
+    return (curl_easy_setopt)(easy, option, list);
+}
+
 // A callback and its context are set together; the context is set only if the callback was accepted.
 static inline CURLcode larder_easy_set_on_header(CURL *easy, curl_write_callback callback, void *context) {
     CURLcode code = (curl_easy_setopt)(easy, CURLOPT_HEADERFUNCTION, callback);

@@ -19,11 +19,22 @@ package protocol Upstream: Sendable {
 
     /// The number of transfers that wait for a permit while a reader waits for them.
     var queuedForReaders: Int { get }
+
+    /// Whether the latest evidence about each known network address of the URL's server is a failure. For callers that
+    /// prefer another server in that case: the addresses are probed from then on.
+    func isFailing(_ url: String) -> Bool
+
+    /// The known network addresses of the URL's server.
+    func addresses(of url: String) -> [AddressFigures]
 }
 
 extension Upstream {
     /// Accepts all settings.
     package func check(_ tls: TLSSettings) throws(CacheError) {}
+
+    /// Knows no addresses.
+    package func isFailing(_ url: String) -> Bool { false }
+    package func addresses(of url: String) -> [AddressFigures] { [] }
 
     /// All queued transfers.
     package var queuedForReaders: Int { load.queued }

@@ -110,7 +110,8 @@ extension CacheError.Code {
 extension CacheError {
     /// The evidence about the address that a transfer with this error gives, if it brought no byte.
     var evidence: OriginHealth.Evidence {
-        switch code {
+        guard !isLocal else { return .nothing }
+        return switch code {
         case .upstreamUnreachable, .upstreamProtocol, .upstreamTimedOut: .broken(self)
         case .upstreamRefused(let status, _): OriginHealth.Evidence(status: status)
         case .rangeNotSatisfiable, .assetChanged, .upstreamUnusable: .well

@@ -21,6 +21,10 @@ package struct CurlPoolSettings: Sendable {
     package var maxBytesPerSecond: Int64?
     /// Maximum open connections of a worker, idle ones and those in use.
     let connectionsPerWorker = 256
+    /// The maximum age of a resolved name.
+    package var nameMaxAge = Duration.seconds(30)
+    /// The maximum age of a kept connection.
+    package var connectionMaxAge = Duration.seconds(600)
     /// Returns the kind of a refused address (4 or 16 bytes in network order), or nil if it is allowed. Tests replace
     /// it.
     var refusal: @Sendable (_ address: [UInt8]) -> String? = AddressGuard.refusal(of:)
@@ -37,4 +41,9 @@ package struct CurlPoolSettings: Sendable {
         self.transfersPerWorker = max(1, transfersPerWorker)
         self.maxBytesPerSecond = maxBytesPerSecond
     }
+
+    /// `nameMaxAge` in the unit of libcurl, rounded up.
+    var nameSeconds: Int { Int(nameMaxAge.inSeconds.rounded(.up)) }
+    /// `connectionMaxAge` in the unit of libcurl, rounded up; 0 would mean no limit.
+    var connectionSeconds: Int { max(1, Int(connectionMaxAge.inSeconds.rounded(.up))) }
 }

@@ -17,13 +17,15 @@ final class CurlWorker {
     private var exchanges: [UnsafeMutableRawPointer: CurlExchange] = [:]
     /// The same exchanges by ticket.
     private var byTicket: [TransferQueue.Ticket: CurlExchange] = [:]
-    /// The header list of each easy handle; libcurl requires it until the handle is cleaned up.
-    private var headers: [UnsafeMutableRawPointer: UnsafeMutablePointer<curl_slist>] = [:]
+    /// The lists of each easy handle, header fields and addresses; libcurl requires them until the handle is cleaned
+    /// up.
+    private var lists: [UnsafeMutableRawPointer: [UnsafeMutablePointer<curl_slist>]] = [:]
     /// The time of the next visit of each exchange. It is never later than the exchange's next due time; it can be
     /// earlier if that has moved since.
     private var alarms = IndexedHeap<[TransferQueue.Ticket: Int], Instant>()
     private var keep: ConnectionCacheSizer
     private var resets: StreamResets
+    private var probes: AddressProbes
     private var isStopping = false
 
     /// Poll timeout if nothing is due.
@@ -36,6 +38,8 @@ final class CurlWorker {
         self.settings = settings
         buffers = BufferPool(bytes: settings.bufferBytes)
         resets = StreamResets(multi: commandQueue.multi)
+        probes = AddressProbes(
+            multi: commandQueue.multi, addresses: scheduler.addresses, userAgent: settings.userAgent)
         keep = ConnectionCacheSizer(most: settings.connectionsPerWorker, at: scheduler.now())
     }
 
@@ -44,8 +48,8 @@ final class CurlWorker {
         while !isStopping {
             for command in commandQueue.collect() { obey(command) }
             guard !isStopping else { break }
-            // Worker 0 alone drives the queue's timers.
-            let due = index == 0 ? scheduler.look(at: scheduler.now()) : nil
+            // Worker 0 alone drives the queue's timers and the probes.
+            let due = index == 0 ? driveTimers() : nil
             if let connections = keep.change(running: exchanges.count, at: scheduler.now()) {
                 larder_multi_set_long(commandQueue.multi, CURLMOPT_MAXCONNECTS, connections)
             }
@@ -56,7 +60,14 @@ final class CurlWorker {
         let left = commandQueue.close()
         for exchange in Array(exchanges.values) { end(exchange, with: .poolShutDown) }
         for easy in resets.handles where resets.ended(easy) { discard(easy) }
+        for easy in probes.handles { _ = probes.ended(easy, CURLE_ABORTED_BY_CALLBACK) }
         scheduler.abandon(left)
+    }
+
+    /// Admits transfers and starts probes that are due. Returns the time of the next call; nil if nothing is scheduled.
+    private func driveTimers() -> Instant? {
+        probes.start()
+        return [scheduler.look(at: scheduler.now()), scheduler.addresses.nextProbe].compactMap(\.self).min()
     }
 
     /// Executes one command of another thread. A command for a transfer that has ended has no effect.
@@ -87,8 +98,8 @@ final class CurlWorker {
         var made: CurlExchange?
         do {
             let exchange = try CurlExchange(
-                transfer, settings: settings, buffers: buffers, sockets: commandQueue.sockets, notes: notes,
-                now: scheduler.now)
+                transfer, settings: settings, buffers: buffers, sockets: commandQueue.sockets,
+                addresses: scheduler.addresses, notes: notes, now: scheduler.now)
             made = exchange
             try launch(exchange)
         } catch {
@@ -105,17 +116,14 @@ final class CurlWorker {
 
     /// Configures the exchange's handle for its current hop and adds it to the multi handle.
     private func launch(_ exchange: CurlExchange) throws(CacheError) {
-        var list: UnsafeMutablePointer<curl_slist>?
-        for line in try exchange.authorizedLines() {
-            guard let longer = curl_slist_append(list, line) else {
-                curl_slist_free_all(list)
-                throw CacheError(.internal, "No memory is left for the request headers.")
-            }
-            list = longer
+        let fields = try list(of: exchange.authorizedLines(), for: exchange.easy)
+        let entry = exchange.route().map { addresses in
+            // `+`: the entry ages like a resolved one.
+            "+\(exchange.server):" + addresses.map { $0.contains(":") ? "[\($0)]" : $0 }.joined(separator: ",")
         }
-        headers[exchange.easy] = list
+        let route = try list(of: entry.map { [$0] } ?? [], for: exchange.easy)
         let rate = scheduler.rates(of: [exchange.transfer])[0]
-        try CurlOptions.apply(to: exchange, headers: list, rate: rate)
+        try CurlOptions.apply(to: exchange, headers: fields, route: route, rate: rate)
         exchange.setRate(rate, at: scheduler.now())
         try exchange.announce()
         guard curl_multi_add_handle(commandQueue.multi, exchange.easy) == CURLM_OK else {
@@ -124,6 +132,22 @@ final class CurlWorker {
         exchanges[exchange.easy] = exchange
         byTicket[exchange.transfer.ticket] = exchange
         exchange.touch()
+    }
+
+    /// Makes a list that exists as long as the handle; nil without lines.
+    private func list(
+        of lines: [String], for easy: UnsafeMutableRawPointer
+    ) throws(CacheError) -> UnsafeMutablePointer<curl_slist>? {
+        var list: UnsafeMutablePointer<curl_slist>?
+        for line in lines {
+            guard let longer = curl_slist_append(list, line) else {
+                curl_slist_free_all(list)
+                throw CacheError(.internal, "No memory is left for the request headers.")
+            }
+            list = longer
+        }
+        if let list { lists[easy, default: []].append(list) }
+        return list
     }
 
     /// One iteration: opens valves that are due, drives libcurl, applies events, ends completed and timed-out
@@ -144,12 +168,15 @@ final class CurlWorker {
                 end(exchange, message.data.result, isWhole: message.data.result == CURLE_OK)
             } else if resets.ended(easy) {
                 discard(easy)
+            } else {
+                _ = probes.ended(easy, message.data.result)
             }
         }
         let now = scheduler.now()
         for exchange in due where isUnderWay(exchange) {
             guard let timeout = exchange.timers.expired(at: now) else { continue }
-            exchange.timedOut(timeout)
+            // Another address of the name can be tried.
+            if timeout != .connect || exchange.hop.passes < 2 { exchange.timedOut(timeout) }
             end(exchange, CURLE_OPERATION_TIMEDOUT)
         }
         for exchange in notes.take() { setAlarm(for: exchange) }
@@ -179,6 +206,7 @@ final class CurlWorker {
 
     /// Passes buffered body bytes to the sink, then applies the transfer's desired state.
     private func settle(_ exchange: CurlExchange) {
+        exchange.collectNext()
         guard exchange.flush() else { return end(exchange, CURLE_WRITE_ERROR) }
         steer(exchange)
     }
@@ -247,6 +275,7 @@ final class CurlWorker {
         retire(exchange.easy, isCutStream: isCutStream && exchange.easy == easy)
         // The delegate is notified before the permit is released: a live transfer that it starts now is queued before
         // prefetch is admitted.
+        if exchange.hasFailedAddress { scheduler.wake() }
         exchange.transfer.delegate.ended(outcome ?? TransferEnd())
         scheduler.ended(exchange.transfer, connections: exchange.connections, isConnectionIdle: isWhole)
     }
@@ -261,7 +290,7 @@ final class CurlWorker {
     /// beyond that response, and appends a folded first line of the next response to it.
     private func discard(_ easy: UnsafeMutableRawPointer) {
         curl_easy_cleanup(easy)
-        curl_slist_free_all(headers.removeValue(forKey: easy))
+        for list in lists.removeValue(forKey: easy) ?? [] { curl_slist_free_all(list) }
     }
 
     /// The poll timeout: milliseconds until the next alarm or `due`.

@@ -71,6 +71,19 @@ package final class CurlWorkerPool: Upstream {
         (transfer as? CurlTransfer).flatMap { scheduler.rates(of: [$0])[0] }
     }
 
+    package func isFailing(_ url: String) -> Bool {
+        Self.server(of: url).map { scheduler.addresses.isFailing($0) } ?? false
+    }
+
+    package func addresses(of url: String) -> [AddressFigures] {
+        Self.server(of: url).map { scheduler.addresses.figures(of: $0) } ?? []
+    }
+
+    /// The key of the address table; nil for a URL that cannot be parsed.
+    private static func server(of url: String) -> String? {
+        (try? CurlURL.parse(url)).map { "\($0.host):\($0.port)" }
+    }
+
     package var queuedForReaders: Int { scheduler.queuedForReaders }
 
     package var load: TransferLoad { scheduler.load }

@@ -11,19 +11,31 @@ final class OpenedSockets {
         let remote: Int32
     }
 
-    /// New sockets; their ports are unknown until they are connected.
-    private var recent: Set<Int32> = []
+    private struct Entry {
+        let socket: Int32
+        /// The time at which the socket was created.
+        let opened: Instant
+    }
+
+    /// New sockets and the times of their creation; their ports are unknown until they are connected.
+    private var recent: [Int32: Instant] = [:]
     /// Connected sockets by port pair.
-    private var placed: [Ports: Int32] = [:]
+    private var placed: [Ports: Entry] = [:]
 
     /// Registers a socket that was created for a connection.
-    func opened(_ socket: Int32) { recent.insert(socket) }
+    func opened(_ socket: Int32, at now: Instant) { recent[socket] = now }
+
+    /// The time at which the connection between these ports was opened; nil if it is unknown.
+    func opened(localPort: Int32, remotePort: Int32) -> Instant? {
+        place()
+        return placed[Ports(local: localPort, remote: remotePort)]?.opened
+    }
 
     /// The socket of the connection between these ports; nil if it is unknown.
     func socket(localPort: Int32, remotePort: Int32) -> Int32? {
         place()
         let wanted = Ports(local: localPort, remote: remotePort)
-        return placed[wanted].flatMap { Self.ports(of: $0) == wanted ? $0 : nil }
+        return placed[wanted].flatMap { Self.ports(of: $0.socket) == wanted ? $0.socket : nil }
     }
 
     /// Whether unread bytes are in the receive buffer of the connection between these ports. Does not block.
@@ -38,11 +50,11 @@ final class OpenedSockets {
 
     /// Moves connected sockets to `placed`, and removes closed ones if there are many.
     private func place() {
-        for socket in recent {
-            if let ports = Self.ports(of: socket) { placed[ports] = socket }
+        for (socket, opened) in recent {
+            if let ports = Self.ports(of: socket) { placed[ports] = Entry(socket: socket, opened: opened) }
         }
-        recent = []
-        if placed.count > 512 { placed = placed.filter { Self.ports(of: $0.value) == $0.key } }
+        recent = [:]
+        if placed.count > 512 { placed = placed.filter { Self.ports(of: $0.value.socket) == $0.key } }
     }
 
     /// The ports of a socket; nil if it is not connected or closed.

@@ -36,6 +36,8 @@ final class TransferScheduler: Sendable {
 
     /// The command queues, by worker index; fewer than configured if libcurl has no memory.
     let commandQueues: [WorkerCommandQueue]
+    /// The addresses of all upstream servers.
+    let addresses: UpstreamAddresses
     /// Guards the queue, the assignment and the counters.
     private let state: Mutex<State>
     private let tickets = Atomic<TransferQueue.Ticket>(0)
@@ -44,6 +46,7 @@ final class TransferScheduler: Sendable {
 
     init(settings: CurlPoolSettings, now: @escaping @Sendable () -> Instant) {
         self.now = now
+        addresses = UpstreamAddresses(maxAge: settings.nameMaxAge, now: now)
         commandQueues = (0..<settings.workers).compactMap { _ in WorkerCommandQueue() }
         let workers = max(1, commandQueues.count)
         state = Mutex(
@@ -176,6 +179,9 @@ final class TransferScheduler: Sendable {
         post(messages)
         return next
     }
+
+    /// Has worker 0 compute its next due time again.
+    func wake() { post([WorkerMessage(worker: 0, command: .look)]) }
 
     /// The current rate limit of each transfer in bytes per second; nil: no limit. It is the minimum of the transfer's
     /// own limit, its share of the origin's limit, and its share of the global limit.

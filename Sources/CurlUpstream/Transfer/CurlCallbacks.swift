@@ -23,17 +23,23 @@ enum CurlCallbacks {
 
     /// CURLOPT_RESOLVER_START_FUNCTION: records the start of a name lookup.
     static let lookup: curl_resolver_start_callback = { _, _, context in
-        exchange(context)?.hasLookedUp = true
+        exchange(context)?.hop.hasLookedUp = true
         return 0
     }
 
     /// CURLOPT_OPENSOCKETFUNCTION: checks each address with the address guard before a socket is created for it.
     static let openSocket: curl_opensocket_callback = { context, _, target in
         guard let target, let exchange = exchange(context) else { return CURL_SOCKET_BAD }
-        guard !exchange.refuses(addressBytes(of: target)) else { return CURL_SOCKET_BAD }
-        let kind = target.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
-        let made = socket(target.pointee.family, kind, target.pointee.protocol)
-        if made >= 0 { exchange.opened(made) } else { exchange.socketError = errno }
+        let bytes = addressBytes(of: target)
+        let address = text(of: bytes)
+        let isRefused = exchange.refuses(bytes)
+        if exchange.hop.collects(address) {
+            exchange.touch()
+            return CURL_SOCKET_BAD
+        }
+        guard !isRefused else { return CURL_SOCKET_BAD }
+        let made = makeSocket(for: target)
+        if made >= 0 { exchange.opened(made, for: address) } else { exchange.hop.socketError = errno }
         return made
     }
 
@@ -46,9 +52,17 @@ enum CurlCallbacks {
             exchange.refused()
             return CURL_PREREQFUNC_ABORT
         }
-        guard exchange.mayUse(localPort: localPort, remotePort: remotePort) else { return CURL_PREREQFUNC_ABORT }
+        guard exchange.mayUse(address, localPort: localPort, remotePort: remotePort) else {
+            return CURL_PREREQFUNC_ABORT
+        }
         exchange.connected(to: address, port: remotePort, from: localPort)
         return CURL_PREREQFUNC_OK
+    }
+
+    /// Creates a socket of the kind that libcurl asks for.
+    static func makeSocket(for target: UnsafeMutablePointer<curl_sockaddr>) -> curl_socket_t {
+        let kind = target.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
+        return socket(target.pointee.family, kind, target.pointee.protocol)
     }
 
     private static func exchange(_ context: UnsafeMutableRawPointer?) -> CurlExchange? {
@@ -59,7 +73,7 @@ enum CurlCallbacks {
     ///
     /// Reads through the pointer instead of a copy: an IPv6 address extends beyond the declared `sockaddr`, into the
     /// storage that libcurl allocates behind it (`addrlen` bytes in all).
-    private static func addressBytes(of target: UnsafeMutablePointer<curl_sockaddr>) -> [UInt8] {
+    static func addressBytes(of target: UnsafeMutablePointer<curl_sockaddr>) -> [UInt8] {
         guard let start = MemoryLayout<curl_sockaddr>.offset(of: \.addr) else { return [] }
         let (offset, count) =
             switch target.pointee.family {
@@ -71,8 +85,16 @@ enum CurlCallbacks {
         return Array(UnsafeRawBufferPointer(start: UnsafeRawPointer(target) + start + offset, count: count))
     }
 
+    /// The printed form of an address of 4 or 16 bytes; empty for others.
+    private static func text(of bytes: [UInt8]) -> String {
+        guard bytes.count == 4 || bytes.count == 16 else { return "" }
+        var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+        inet_ntop(bytes.count == 4 ? AF_INET : AF_INET6, bytes, &text, socklen_t(text.count))
+        return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
     /// The bytes of a printed address, without its zone (`%eth0`); empty if it is no address.
-    private static func addressBytes(of text: String) -> [UInt8] {
+    static func addressBytes(of text: String) -> [UInt8] {
         let bare = text.split(separator: "%").first.map(String.init) ?? text
         var bytes = [UInt8](repeating: 0, count: 16)
         if inet_pton(AF_INET, bare, &bytes) == 1 { return Array(bytes[..<4]) }

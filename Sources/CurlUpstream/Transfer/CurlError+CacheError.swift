@@ -9,6 +9,8 @@ struct CurlError: Error, CustomStringConvertible {
     let systemError: Int32
     /// The result of OpenSSL's certificate verification (`X509_V_ERR_…`); 0: no error.
     var verification = 0
+    /// Whether the cause of a failed connection is on this machine.
+    var isLocal = false
 
     var description: String {
         let system = systemError == 0 ? "" : ", \(String(cString: strerror(systemError)))"
@@ -19,7 +21,9 @@ struct CurlError: Error, CustomStringConvertible {
     /// was established.
     func cacheError(host: String, isConnected: Bool) -> CacheError {
         let (code, message) = isConnected ? answering(host) : connecting(host)
-        return CacheError(code, message, cause: self)
+        var error = CacheError(code, message, cause: self)
+        error.isLocal = isLocal
+        return error
     }
 
     /// Errors before the connection is established.
@@ -84,7 +88,13 @@ struct CurlError: Error, CustomStringConvertible {
     private func unconnected(_ host: String) -> String {
         switch systemError {
         case ECONNREFUSED: "\(host) refused the connection; check that the upstream runs and listens on that port."
-        case EHOSTUNREACH, ENETUNREACH: "There is no network route to \(host)."
+        case EADDRNOTAVAIL: "No local port is free for a connection to \(host); widen net.ipv4.ip_local_port_range."
+        case ENOBUFS: "The kernel has no buffers for a connection to \(host)."
+        case EACCES, EPERM: "A local firewall or route forbids connections to \(host)."
+        case EHOSTUNREACH, ENETUNREACH, ENETDOWN:
+            isLocal
+                ? "This machine has no network route to \(host); check its interfaces and routes."
+                : "There is no network route to \(host)."
         default: "The connection to \(host) failed."
         }
     }

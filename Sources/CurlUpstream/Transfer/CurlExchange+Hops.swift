@@ -5,23 +5,6 @@ import CacheCore
 extension CurlExchange {
     private static let maxRedirects = 5
 
-    /// A socket was created for the current hop.
-    func opened(_ socket: Int32) {
-        openedSocket = socket
-        sockets.opened(socket)
-    }
-
-    /// Checks a reused connection before the request is sent: false if bytes are waiting on it.
-    ///
-    /// Such bytes answer no request, and a response after them cannot be distinguished from them (RFC 9112 §9.2). The
-    /// request is repeated on a new connection.
-    func mayUse(localPort: Int32, remotePort: Int32) -> Bool {
-        // TLS connections receive records outside of responses, for example session tickets.
-        guard url.scheme == .http, !hasOpenedSocket, !needsFreshConnection else { return true }
-        needsFreshConnection = sockets.haveInput(localPort: localPort, remotePort: remotePort)
-        return !needsFreshConnection
-    }
-
     /// Whether only the end of the connection delimits the body, over TLS. Such a body is complete only if a closure
     /// alert precedes the end (RFC 9112 §9.8); libcurl accepts an end without one.
     var hasUntoldEnd: Bool {
@@ -57,12 +40,7 @@ extension CurlExchange {
         drained = 0
         rest = nil
         isShut = false
-        forbidden = nil
-        hasLookedUp = false
-        socketError = 0
-        needsFreshConnection = false
-        openedSocket = nil
-        wasSentAsStream = false
+        hop = HopConnection()
     }
 
     /// Makes the known endpoint of the bucket's region the first hop, as if the origin had redirected to it.
@@ -108,8 +86,8 @@ extension CurlExchange {
     var step: TransferStep {
         if timers.isConnected { return timers.isResponding ? .body : .firstByte }
         // libcurl states the time of the TCP connection only after that of TLS.
-        if let openedSocket { return OpenedSockets.isConnected(openedSocket) ? .tls : .connect }
-        return hasLookedUp ? .nameLookup : .sharedConnection
+        if let socket = hop.openedSocket { return OpenedSockets.isConnected(socket) ? .tls : .connect }
+        return hop.hasLookedUp ? .nameLookup : .sharedConnection
     }
 
     /// The current hop's response head, as passed to the delegate.
@@ -120,7 +98,7 @@ extension CurlExchange {
             httpVersion: collector.version, timings: clock.timings(at: nil))
         head.earlier = earlier
         // libcurl repeats a stream over another connection only if it was reset with HTTP_1_1_REQUIRED.
-        head.requiredHTTP1 = wasSentAsStream && !isHTTP2
+        head.requiredHTTP1 = hop.wasSentAsStream && !isHTTP2
         head.address = remote
         return head
     }

@@ -1,5 +1,6 @@
 import CCurl
 import CacheCore
+import Glibc
 
 /// One transfer in progress over all its hops: connection checks, response head, body and result. Not thread-safe: used
 /// on one worker's thread only.
@@ -35,13 +36,14 @@ final class CurlExchange {
     var url: UpstreamURL
     /// The timeouts of the current hop.
     var timers: TransferTimers
-    /// The kind of address that the address guard refused; nil: none.
-    var forbidden: String?
-    /// Whether libcurl has started the name lookup of the current hop. A transfer that waits for a connection of another
-    /// one starts none.
-    var hasLookedUp = false
-    /// The `errno` of a failed socket creation for the current hop; 0: none.
-    var socketError: Int32 = 0
+    /// The connection of the current hop.
+    var hop = HopConnection()
+    /// The addresses of all servers.
+    let addresses: UpstreamAddresses
+    /// The addresses to which the request may connect.
+    let permission: AddressPermission
+    /// Whether an address has failed, so that probes are due.
+    var hasFailedAddress = false
     /// The rate limit lets no bytes in before this time; nil: no wait.
     var rest: Instant?
     /// State of a pause.
@@ -62,16 +64,8 @@ final class CurlExchange {
     private(set) var remote: String?
     /// Whether the delegate's `started` was called.
     private var isAnnounced = false
-    /// Whether the current hop must not reuse a connection.
-    var needsFreshConnection = false
-    /// The last socket that was created for the current hop; nil: none.
-    var openedSocket: Int32?
-    /// Whether a socket was created for the current hop, so that its connection is new.
-    var hasOpenedSocket: Bool { openedSocket != nil }
     /// Whether the current hop is restricted to HTTP/1.1.
     private(set) var isHTTP1Only = false
-    /// Whether the current hop was sent over an HTTP/2 connection.
-    var wasSentAsStream = false
     private let buffers: BufferPool
     let sockets: OpenedSockets
     /// The URL that is sent: that of the current hop with the query that authorizes it.
@@ -101,7 +95,7 @@ final class CurlExchange {
 
     init(
         _ transfer: CurlTransfer, settings: CurlPoolSettings, buffers: BufferPool, sockets: OpenedSockets,
-        notes: ReadyExchanges, now: @escaping @Sendable () -> Instant
+        addresses: UpstreamAddresses, notes: ReadyExchanges, now: @escaping @Sendable () -> Instant
     ) throws(CacheError) {
         let begun = now()
         self.now = now
@@ -109,6 +103,8 @@ final class CurlExchange {
         self.settings = settings
         self.buffers = buffers
         self.sockets = sockets
+        self.addresses = addresses
+        permission = AddressPermission(of: transfer.request, settings)
         self.notes = notes
         url = try CurlURL.parse(transfer.request.url)
         firstURL = url
@@ -161,7 +157,8 @@ final class CurlExchange {
 
     /// The connection is established; the request is about to be sent.
     func connected(to address: String, port: Int32, from localPort: Int32) {
-        if larder_easy_is_http2(easy) != 0 { wasSentAsStream = true }
+        if larder_easy_is_http2(easy) != 0 { hop.wasSentAsStream = true }
+        noteConnection(to: address)
         receiveBuffer = sockets.socket(localPort: localPort, remotePort: port).map { ReceiveBuffer(of: $0) }
         remote = address.contains(":") ? "[\(address)]:\(port)" : "\(address):\(port)"
         timers.connected(at: now())
@@ -170,10 +167,8 @@ final class CurlExchange {
 
     /// Whether the address guard refuses `address` (4 or 16 bytes in network order).
     func refuses(_ address: [UInt8]) -> Bool {
-        guard let kind = settings.refusal(address) else { return false }
-        if transfer.request.allowPrivateAddresses, !AddressGuard.isNeverAllowed(kind) { return false }
-        if transfer.request.allowsMetadataServices, AddressGuard.isMetadataService(kind) { return false }
-        forbidden = kind
+        guard let kind = permission.refusedKind(of: address) else { return false }
+        hop.forbidden = kind
         return true
     }
 
@@ -190,6 +185,7 @@ final class CurlExchange {
         case .more: return outcome == nil || isDraining
         case .answered:
             timers.responded(at: now)
+            if let address = hop.address { addresses.succeeded(server, address) }
             return true
         case .complete: return judgeHead(now)
         case .tooLarge:
@@ -278,8 +274,7 @@ final class CurlExchange {
     /// Ends the current hop with libcurl's code. Returns the result of the transfer; nil if another hop follows with a
     /// new handle.
     func finished(_ code: CURLcode) -> TransferEnd? {
-        // The reused connection was refused by `mayUse`: the same hop is repeated on a new connection.
-        if needsFreshConnection, !hasOpenedSocket, outcome == nil, code == CURLE_ABORTED_BY_CALLBACK { return nil }
+        if outcome == nil, repeatsHop(after: code) { return nil }
         let isClosed = closure.map { TLSClosure.end($0) } ?? false
         closure = nil
         clock.note(easy)
@@ -301,8 +296,10 @@ final class CurlExchange {
             if writer.isSatisfied, outcome == nil || isTransportFailure { outcome = .success }
             if code == CURLE_OK, outcome == nil, hasUntoldEnd, !isClosed { outcome = .failure(untoldEnd) }
         }
+        let error = error(code)
+        noteEnd(error)
         return TransferEnd(
-            error: error(code), storedBytes: stored, droppedBytes: dropped, timings: clock.timings(at: now()))
+            error: error, storedBytes: stored, droppedBytes: dropped, timings: clock.timings(at: now()))
     }
 }
 
@@ -323,7 +320,7 @@ extension CurlExchange {
     private var forbiddenError: CacheError {
         CacheError(
             .upstreamForbidden,
-            "\(url.host) is at a \(forbidden ?? "refused") address, which is not allowed (see allowPrivateAddresses)."
+            "\(url.host) is at a \(hop.forbidden ?? "refused") address, which is not allowed (see allowPrivateAddresses)."
         )
     }
 
@@ -346,14 +343,19 @@ extension CurlExchange {
             return CacheError(.upstreamProtocol, "The transfer from \(place) ended without a response.")
         }
         // If another address of the name was tried, its failure is the reason.
-        if code == CURLE_COULDNT_CONNECT, forbidden != nil, !hasOpenedSocket { return forbiddenError }
+        if code == CURLE_COULDNT_CONNECT, hop.forbidden != nil, !hop.hasOpenedSocket { return forbiddenError }
         var system = 0
         larder_easy_get_long(easy, CURLINFO_OS_ERRNO, &system)
-        if code == CURLE_COULDNT_CONNECT, socketError != 0 { system = Int(socketError) }
-        var verification = 0
-        larder_easy_get_long(easy, CURLINFO_SSL_VERIFYRESULT, &verification)
-        return CurlError(code: code, systemError: Int32(truncatingIfNeeded: system), verification: verification)
-            .cacheError(host: place, isConnected: timers.isConnected)
+        if code == CURLE_COULDNT_CONNECT, hop.socketError != 0 { system = Int(hop.socketError) }
+        // The only timeout of libcurl itself. After a dead kept connection it can also expire for the next one.
+        let isSilent = !timers.isConnected && code == CURLE_COULDNT_CONNECT && system == ETIMEDOUT
+        if isSilent || code == CURLE_OPERATION_TIMEDOUT {
+            return .upstreamTimedOut(.connect, in: step, host: place, after: transfer.request.timeouts)
+        }
+        var failure = CurlError(code: code, systemError: Int32(truncatingIfNeeded: system))
+        larder_easy_get_long(easy, CURLINFO_SSL_VERIFYRESULT, &failure.verification)
+        failure.isLocal = code == CURLE_COULDNT_CONNECT && hop.isLocal(failure.systemError)
+        return failure.cacheError(host: place, isConnected: timers.isConnected)
     }
 
     /// Decides on the use of the body when the response head is complete. False: libcurl must abort the transfer,

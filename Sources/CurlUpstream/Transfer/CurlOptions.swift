@@ -13,16 +13,17 @@ struct CurlOptions {
     /// small portions.
     private static func receiveBytes(rate: Int64?) -> Int { Int(min(max((rate ?? .max) / 16, 1024), 64 << 10)) }
 
-    /// Applies every option. `headers` must exist as long as the handle. Throws `.internal` if libcurl rejects an
-    /// option.
+    /// Applies every option. `headers` and `route` (CURLOPT_RESOLVE) must exist as long as the handle. Throws
+    /// `.internal` if libcurl rejects an option.
     static func apply(
-        to exchange: CurlExchange, headers: UnsafeMutablePointer<curl_slist>?, rate: Int64?
+        to exchange: CurlExchange, headers: UnsafeMutablePointer<curl_slist>?,
+        route: UnsafeMutablePointer<curl_slist>?, rate: Int64?
     ) throws(CacheError) {
         var options = CurlOptions(easy: exchange.easy)
         options.setTarget(
             exchange.sentURL, exchange.transfer.request, headers, exchange.settings, isHTTP1Only: exchange.isHTTP1Only)
         options.setSafety()
-        options.set(CURLOPT_FRESH_CONNECT, exchange.needsFreshConnection ? 1 : 0)
+        options.setConnection(of: exchange, route)
         options.setTLS(exchange.transfer.request.tls)
         // Best effort: a handle that still has a buffer, which HTTP/2 can leave, rejects another size and works
         // nevertheless.
@@ -88,8 +89,46 @@ struct CurlOptions {
         set(CURLOPT_PROXY, "")
         set(CURLOPT_NOPROXY, "*")
         set(CURLOPT_NETRC, 0)
-        set(CURLOPT_CONNECTTIMEOUT_MS, 0)
         set(CURLOPT_TIMEOUT_MS, 0)
+    }
+
+    /// The choice of the connection and its limits.
+    private mutating func setConnection(of exchange: CurlExchange, _ route: UnsafeMutablePointer<curl_slist>?) {
+        let isCollecting = exchange.isCollecting
+        set(CURLOPT_FRESH_CONNECT, exchange.hop.needsFresh ? 1 : 0)
+        set(CURLOPT_CONNECTTIMEOUT_MS, exchange.connectMilliseconds)
+        // A pass that collects addresses refuses each at once; the other family need not wait.
+        set(CURLOPT_HAPPY_EYEBALLS_TIMEOUT_MS, isCollecting ? 1 : Self.familyLead)
+        // 0: the name is resolved again.
+        set(CURLOPT_DNS_CACHE_TIMEOUT, isCollecting ? 0 : exchange.settings.nameSeconds)
+        set(CURLOPT_MAXLIFETIME_CONN, exchange.settings.connectionSeconds)
+        if let route { keep(larder_easy_set_list(easy, CURLOPT_RESOLVE, route)) }
+    }
+
+    /// The lead of the first address family in milliseconds (RFC 8305 §8).
+    private static let familyLead = 200
+
+    /// Configures the handle of a probe; `target` is its list of CURLOPT_CONNECT_TO. False: libcurl rejects an option.
+    static func apply(
+        probe: UpstreamAddresses.ProbeRequest, to easy: UnsafeMutableRawPointer,
+        target: UnsafeMutablePointer<curl_slist>?, userAgent: String, context: UnsafeMutableRawPointer,
+        onSocket: @escaping curl_opensocket_callback
+    ) -> Bool {
+        var options = CurlOptions(easy: easy)
+        let connect = probe.timeouts.connect ?? .seconds(5)
+        options.set(CURLOPT_URL, probe.url)
+        options.set(CURLOPT_USERAGENT, userAgent)
+        options.set(CURLOPT_NOBODY, 1)
+        options.setSafety()
+        options.setTLS(probe.tls)
+        options.set(CURLOPT_CONNECTTIMEOUT_MS, Int(max(1, connect.wholeMilliseconds)))
+        options.set(
+            CURLOPT_TIMEOUT_MS, Int((connect + (probe.timeouts.firstByte ?? .seconds(15))).wholeMilliseconds) + 1)
+        options.set(CURLOPT_FRESH_CONNECT, 1)
+        options.set(CURLOPT_FORBID_REUSE, 1)
+        options.keep(larder_easy_set_list(easy, CURLOPT_CONNECT_TO, target))
+        options.keep(larder_easy_set_on_socket(easy, onSocket, context))
+        return target != nil && options.failure == CURLE_OK
     }
 
     /// Certificate verification; a CA file replaces the system's authorities.

@@ -21,6 +21,8 @@ struct TransferTimers {
     /// Start of the current phase, or the last arrival of body bytes.
     private var mark: Instant
     private var pausedAt: Instant?
+    /// The end of an attempt to connect to one of several addresses; nil: that of the connect timeout.
+    private var attemptEnd: Instant?
     /// Whether the total timeout applies. It does not apply to a whole body, which can have any length.
     private var hasTotal = true
 
@@ -43,6 +45,11 @@ struct TransferTimers {
 
     /// A hop starts to connect; the connect timeout runs.
     mutating func hopBegan(at now: Instant) { enter(.connecting, now) }
+    /// An attempt to connect begins, the first of `count` that share the rest of the connect timeout.
+    mutating func attemptBegan(of count: Int, at now: Instant) {
+        guard count > 1, let connect = limits.connect else { return attemptEnd = nil }
+        attemptEnd = now + max(.zero, now.duration(to: mark + connect)) / count
+    }
     /// The connection is established; the first-byte timeout runs.
     mutating func connected(at now: Instant) { enter(.awaitingHead, now) }
     /// The final response's status line has arrived; the idle timeout runs.
@@ -71,7 +78,7 @@ struct TransferTimers {
         guard pausedAt == nil else { return nil }
         let own: (CacheError.Timeout, Instant)? =
             switch step {
-            case .connecting: limits.connect.map { (.connect, mark + $0) }
+            case .connecting: limits.connect.map { (.connect, min(attemptEnd ?? mark + $0, mark + $0)) }
             case .awaitingHead: limits.firstByte.map { (.firstByte, mark + $0) }
             case .receiving: limits.idle.map { (.idle, mark + $0) }
             case .draining: (.idle, mark + Self.drainLimit)
@@ -88,5 +95,6 @@ struct TransferTimers {
     private mutating func enter(_ step: Step, _ now: Instant) {
         self.step = step
         mark = now
+        attemptEnd = nil
     }
 }

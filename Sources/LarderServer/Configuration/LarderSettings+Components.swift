@@ -21,6 +21,7 @@ extension LarderSettings {
         var pool = CurlPoolSettings(maxTransfers: files.transfers(wished: upstream.maxTransfers))
         if let workers = upstream.workers { pool.workers = workers }
         pool.maxBytesPerSecond = upstream.maxBytesPerSecond
+        (pool.nameMaxAge, pool.connectionMaxAge) = (upstream.dnsMaxAge, upstream.connectionMaxAge)
         pool.userAgent = "larder/" + LarderCommand.version
         return pool
     }

@@ -66,6 +66,10 @@ struct UpstreamSettings: Hashable, Sendable {
     var maxTransfers = 64
     /// Maximum rate of all transfers together in bytes per second; nil: no limit.
     var maxBytesPerSecond: Int64?
+    /// Maximum age of a resolved name.
+    var dnsMaxAge = Duration.seconds(30)
+    /// Maximum age of a kept connection.
+    var connectionMaxAge = Duration.seconds(600)
     /// Price of 10^9 bytes, for policy simulations; nil: unknown.
     var pricePerGigabyte: Double?
     /// Hosts of readable absolute URLs: `host`, `*.suffix` or `host:port`, in lower case.

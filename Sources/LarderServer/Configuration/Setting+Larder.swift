@@ -131,6 +131,16 @@ extension Setting<LarderSettings> {
                 "upstream.maxTransfersPerOrigin", \.urlOrigin.maxTransfers, .count(1...10_000, example: 16),
                 "default of `maxTransfers` for each origin"),
             Setting(
+                "upstream.dns.maxAge", \.upstream.dnsMaxAge,
+                .duration("a duration up to 1h", upTo: .seconds(3600), allowsZero: true, example: "30s"),
+                "maximum age of a resolved name, up to `1h`, in whole seconds; a failed connection ends it earlier"
+            ).fixed(),
+            Setting(
+                "upstream.connectionMaxAge", \.upstream.connectionMaxAge,
+                .duration("a duration up to 24h", upTo: .seconds(86_400), example: "10m"),
+                "maximum age of a kept connection, up to `24h`, in whole seconds; a moved name is followed after it"
+            ).fixed(),
+            Setting(
                 "upstream.pricePerGigabyte", orNone: \.upstream.pricePerGigabyte, .price,
                 "price of 10^9 bytes from upstreams, for simulations of policies"),
             Setting(
