@@ -10,8 +10,22 @@ extension Origin {
         json.insert(report.isConfigured ? "configuration" : "api", at: ["from"])
         json.insert(
             .array(report.observations.map { $0.json(uptimeZero: report.uptimeZero) }), at: ["observations"])
-        json.insert(.array(report.addresses.map { .object($0.members(withMessage: isForAdmin)) }), at: ["addresses"])
+        json.insert(.array(report.addresses.map { $0.json(isForAdmin: isForAdmin) }), at: ["addresses"])
         return json
+    }
+}
+
+extension CircuitFigures {
+    /// The `OriginAddress` schema.
+    fileprivate func json(isForAdmin: Bool) -> JSON {
+        let resolved = resolved.map { address -> JSON in
+            [
+                "address": .string(address.address), "state": address.isSuspect ? "suspect" : "healthy",
+                "connections": .integer(address.connections), "connectSeconds": .seconds(address.latency),
+                "lastFailure": address.failures.json(since: address.sinceFailure, withMessage: isForAdmin),
+            ]
+        }
+        return .object(members(withMessage: isForAdmin) + [.init("resolved", .array(resolved))])
     }
 }
 

@@ -98,16 +98,18 @@ extension CircuitFigures {
             .init("url", .string(address)), .init("state", .string(state.rawValue)),
             .init("failuresInARow", .count(failuresInARow)), .init("opensTotal", .integer(opensTotal)),
             .init("probeInSeconds", .seconds(pause)),
-            .init("lastFailure", lastFailure(withMessage: withMessage)),
+            .init("lastFailure", failures.json(since: sinceFailure, withMessage: withMessage)),
         ]
     }
+}
 
-    /// The `LastFailure` schema; null without a failure.
-    private func lastFailure(withMessage: Bool) -> JSON {
-        guard let last = failures.last else { return .null }
+extension AddressFailures {
+    /// The `LastFailure` schema; null without a failure. `since`: the time since the last one.
+    package func json(since: Duration?, withMessage: Bool) -> JSON {
+        guard let last else { return .null }
         return [
             "cause": .string(last.cause), "status": .optional(last.status, JSON.count),
-            "secondsAgo": .seconds(sinceFailure), "count": .integer(failures.counts.values.reduce(0, +)),
+            "secondsAgo": .seconds(since), "count": .integer(counts.values.reduce(0, +)),
             "message": withMessage ? .string(last.message) : .null,
         ]
     }

@@ -109,7 +109,16 @@ package final class CacheConfiguration: Sendable {
             isConfigured: isConfigured(origin.name),
             observations: context.health.observations(of: origin.name)
                 + context.paths.observations(of: origin.settings.addresses),
-            uptimeZero: context.wallClock.now() - context.uptime(), addresses: context.health.circuits(of: origin))
+            uptimeZero: context.wallClock.now() - context.uptime(), addresses: addresses(of: origin))
+    }
+
+    /// The health of the origin's addresses: the base URL, then the mirrors.
+    private func addresses(of origin: Origin) -> [CircuitFigures] {
+        context.health.circuits(of: origin).map { figures in
+            var figures = figures
+            figures.resolved = context.upstream.addresses(of: figures.address)
+            return figures
+        }
     }
 
     /// Closes the circuits of a mounted origin, so that its addresses are asked again at once. Throws `.notFound` if

@@ -45,7 +45,8 @@ extension FillTransfer {
         }
         // Without an admissible address there is no hedge.
         let permit = try? context.health.admit(
-            target, of: addresses.count, from: 1 % addresses.count, without: retry.skipped, mayProbe: false)
+            target, of: addresses.count, from: 1 % addresses.count, without: retry.skipped,
+            failing: context.failing(addresses), mayProbe: false)
         if let permit { send(permit, to: addresses[permit.address], delay: delay, isHedge: true) }
     }
 

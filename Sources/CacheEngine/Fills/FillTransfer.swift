@@ -197,7 +197,8 @@ final class FillTransfer: Sendable {
         if failureCount == 0, !retry.isAgain { context.health.asked(target) }
         do throws(CacheError) {
             let permit = try context.health.admit(
-                target, of: addresses.count, from: retry.address % addresses.count, without: retry.skipped)
+                target, of: addresses.count, from: retry.address % addresses.count, without: retry.skipped,
+                failing: context.failing(addresses))
             send(permit, to: addresses[permit.address], delay: delay(after: failureCount), isHedge: false)
         } catch {
             refuse(error)

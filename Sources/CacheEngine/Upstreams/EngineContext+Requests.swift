@@ -31,6 +31,11 @@ extension EngineContext {
         return request
     }
 
+    /// The indices of the URLs whose servers are failing. It is empty for a single URL, which has no alternative.
+    func failing(_ urls: [String]) -> Set<Int> {
+        urls.count < 2 ? [] : Set(urls.indices.filter { upstream.isFailing(urls[$0]) })
+    }
+
     /// The URLs of the target's content: its own, then the same path below each mirror of its origin.
     func addresses(of target: AssetTarget) -> [String] {
         let settings = target.settings

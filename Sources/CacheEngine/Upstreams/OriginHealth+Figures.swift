@@ -16,6 +16,8 @@ package struct CircuitFigures: Hashable, Sendable {
     package var failures = AddressFailures()
     /// The time since the last failure; nil: there was none.
     package var sinceFailure: Duration?
+    /// The network addresses of its server, as far as they are known.
+    package var resolved: [AddressFigures] = []
 }
 
 extension OriginHealth {

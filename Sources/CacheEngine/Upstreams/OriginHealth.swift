@@ -73,15 +73,16 @@ final class OriginHealth: Sendable {
     // MARK: Admission
 
     /// Returns a permit for the first admissible of the target's first `count` addresses. The search starts at `first`,
-    /// wraps around, and omits those in `skipped`. With `mayProbe`, an address with an expired pause is admissible as a
+    /// wraps around, tries those in `failing` last, and omits those in `skipped`. With `mayProbe`, an address with an expired pause is admissible as a
     /// probe.
     ///
     /// Throws `.upstreamUnreachable` if no address is admissible.
     func admit(
         _ target: AssetTarget, of count: Int = 1, from first: Int = 0, without skipped: Set<Int> = [],
-        mayProbe: Bool = true
+        failing: Set<Int> = [], mayProbe: Bool = true
     ) throws(CacheError) -> Permit {
-        let places = (0..<count).map { (first + $0) % count }.filter { !skipped.contains($0) }
+        let turn = (0..<count).map { (first + $0) % count }.filter { !skipped.contains($0) }
+        let places = turn.filter { !failing.contains($0) } + turn.filter(failing.contains)
         let now = uptime()
         let (permit, refusal) = change(target, at: now) { $0.admit(target, to: places, mayProbe: mayProbe, at: now) }
         guard let permit else { throw refusal.error(at: now) }
