@@ -34,10 +34,11 @@ extension CurlExchange {
     /// Whether the addresses of the host are being collected.
     var isCollecting: Bool { if case .collecting = hop.resolution { true } else { false } }
 
-    /// The part of the connect timeout that is left, in milliseconds; 0: the default of libcurl.
+    /// The connect timeout for libcurl, in milliseconds; 0: its default. It is a second longer than that of `timers`,
+    /// which ends the attempt while the step that did not end is still known.
     var connectMilliseconds: Int {
         guard let next = timers.next else { return 0 }
-        return Int(min(max(now().duration(to: next.at).wholeMilliseconds, 1), Int64(Int32.max)))
+        return Int(min(max(now().duration(to: next.at).wholeMilliseconds, 0) + 1000, Int64(Int32.max)))
     }
 
     /// A socket was created for an address.

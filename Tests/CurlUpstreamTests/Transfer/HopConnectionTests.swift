@@ -1,3 +1,4 @@
+import CCurl
 import CacheCore
 import CacheTestKit
 import Glibc
@@ -66,7 +67,7 @@ struct HopConnectionTests {
         "Local causes are named and are no evidence about the upstream",
         arguments: [(EADDRNOTAVAIL, "port"), (ENOBUFS, "buffers"), (EACCES, "firewall"), (ENETUNREACH, "This machine")])
     func localCausesAreNamed(_ code: Int32, _ word: String) {
-        var failure = CurlError(code: .init(7), systemError: code)
+        var failure = CurlError(code: CURLE_COULDNT_CONNECT, systemError: code)
         failure.isLocal = true
         let error = failure.cacheError(host: "media.example:80", isConnected: false)
         #expect(error.code == .upstreamUnreachable())
