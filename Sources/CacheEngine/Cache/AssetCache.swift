@@ -228,7 +228,8 @@ package final class AssetCache: Sendable {
             }
             group.addTask { for await _ in self.resolver.origins.cmcdChanges { await self.purgeObsolete() } }
             group.addTask { await self.context.accounts.run() }
-            group.addTask { await self.jobs.prefetch.run(in: self) }
+            // Reads of clients have the default priority.
+            group.addTask(priority: .utility) { await self.jobs.prefetch.run(in: self) }
             group.addTask {
                 for await _ in self.context.space.shortage {
                     if self.context.space.excess().bytes > 0 {

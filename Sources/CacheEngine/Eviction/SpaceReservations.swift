@@ -4,12 +4,16 @@ import Synchronization
 /// Admission control for disk space: fills reserve space before they write, and shortages are signalled to the
 /// evictor.
 ///
-/// Requests that do not fit wait in a FIFO queue. Grants are called outside the lock.
+/// Requests that do not fit wait in a queue: those of readers first, in the order of their arrival. Grants are called
+/// outside the lock.
 final class SpaceReservations: Sendable {
     /// A reservation that waits for space.
     private struct Waiting {
         /// The size of the reservation.
         let bytes: Int64
+        /// The fill that reserves.
+        let fill: ObjectIdentifier
+        var priority: TransferPriority
         /// Called once, when the space is reserved.
         let grant: @Sendable () -> Void
     }
@@ -27,6 +31,11 @@ final class SpaceReservations: Sendable {
 
         /// Reserves `bytes` if they fit. Returns whether they did.
         mutating func reserve(_ bytes: Int64) -> Bool { !isRefused && ledger.reserve(bytes) }
+
+        /// The place in the queue of a reservation with this priority.
+        func place(of priority: TransferPriority) -> Int {
+            waiting.firstIndex { $0.priority > priority } ?? waiting.count
+        }
     }
 
     /// Guards the space ledger and the queue of waiting reservations.
@@ -81,23 +90,36 @@ final class SpaceReservations: Sendable {
         notify()
     }
 
-    /// Reserves `bytes` and calls `grant`: at once if they fit and nothing waits, else after the evictor has freed
-    /// space. `expected`: the range to be written, if it is known, so that the policy keeps its history of these
-    /// segments.
+    /// Reserves `bytes` and calls `grant`: at once if they fit and nothing of this priority waits, else after the evictor
+    /// has freed space. `expected`: the range to be written, if it is known, so that the policy keeps its history of
+    /// these segments.
     func reserve(
-        _ bytes: Int64, expecting expected: (run: ByteRange, asset: AssetID)?,
-        then grant: @escaping @Sendable () -> Void
+        _ bytes: Int64, for fill: ObjectIdentifier, _ priority: TransferPriority,
+        expecting expected: (run: ByteRange, asset: AssetID)?, then grant: @escaping @Sendable () -> Void
     ) {
         let (fits, isShort) = state.withLock { state in
             if let expected { state.ledger.expect(expected.run, of: expected.asset) }
-            guard bytes == 0 || (state.waiting.isEmpty && state.reserve(bytes)) else {
-                state.waiting.append(Waiting(bytes: bytes, grant: grant))
+            let place = state.place(of: priority)
+            guard bytes == 0 || (place == 0 && state.reserve(bytes)) else {
+                state.waiting.insert(Waiting(bytes: bytes, fill: fill, priority: priority, grant: grant), at: place)
                 return (false, true)
             }
             return (true, state.ledger.excess(waitingBytes: 0) > 0)
         }
         if fits { grant() }
         if isShort { notify() }
+    }
+
+    /// Raises the priority of a fill's waiting reservations.
+    func promote(_ fill: ObjectIdentifier, to priority: TransferPriority) {
+        state.withLock { state in
+            for index in state.waiting.indices
+            where state.waiting[index].fill == fill && state.waiting[index].priority > priority {
+                var raised = state.waiting.remove(at: index)
+                raised.priority = priority
+                state.waiting.insert(raised, at: state.place(of: priority))
+            }
+        }
     }
 
     /// Returns reserved bytes that were written or are not needed, and grants waiting reservations.

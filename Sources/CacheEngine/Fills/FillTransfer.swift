@@ -152,7 +152,7 @@ final class FillTransfer: Sendable {
         let bytes = start.claim?.length ?? fillRequest.knownLength
         let run = start.claim ?? fillRequest.knownRun
         let now = context.wallClock.now()
-        state.withLock { state in
+        let priority = state.withLock { state in
             state.failureCount = start.attempt
             state.slack = start.slack
             state.startedAt = now
@@ -160,11 +160,12 @@ final class FillTransfer: Sendable {
             state.reservedEnd = run?.upperBound ?? fillRequest.window.firstByte
             state.desired.priority = min(state.desired.priority, start.priority)
             state.isPrefetch = start.priority == .prefetch
+            return state.desired.priority
         }
         // The asset counts the configured retries; it does not know of a free one.
         if start.attempt == 0, retry.isFree { context.counters.fillRetried(origin: asset.target.originName) }
         let expected = run.map { (run: $0, asset: asset.id) }
-        context.space.reserve(bytes, expecting: expected) { [self] in launch() }
+        context.space.reserve(bytes, for: ObjectIdentifier(self), priority, expecting: expected) { [self] in launch() }
     }
 
     /// Obtains the credentials and the link of the request if the origin needs them, then starts the first attempt.
@@ -242,8 +243,11 @@ final class FillTransfer: Sendable {
     /// Cancels all attempts.
     func cancel() { want { $0.isCancelled = true } }
 
-    /// Raises the priority of all attempts.
-    func promote(to priority: TransferPriority) { want { $0.priority = min($0.priority, priority) } }
+    /// Raises the priority of all attempts, and of the reservations that wait for space.
+    func promote(to priority: TransferPriority) {
+        want { $0.priority = min($0.priority, priority) }
+        context.space.promote(ObjectIdentifier(self), to: priority)
+    }
 
     /// Permits bytes up to `offset` to be stored, once their space is reserved; the transfer pauses there. The first
     /// allowance sets a limit. Later ones only raise it, so that their order does not matter.
@@ -257,7 +261,9 @@ final class FillTransfer: Sendable {
         }
         guard let range else { return want { $0.allowance = max($0.allowance, offset) } }
         syncAttempts()
-        context.space.reserve(range.length, expecting: (range, asset.id)) { [self] in
+        context.space.reserve(
+            range.length, for: ObjectIdentifier(self), priority, expecting: (range, asset.id)
+        ) { [self] in
             let isOver = state.withLock { state in
                 if !state.isOver { state.reservation += range.length }
                 return state.isOver

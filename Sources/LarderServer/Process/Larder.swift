@@ -77,7 +77,7 @@ enum Larder {
                 HangUpService(reloader: reloader, logger: logger), readiness,
             ]
         let group = serviceGroup(services, settings.limits, logger: logger)
-        EventLoopPriority.raise(MultiThreadedEventLoopGroup.singleton)
+        for loop in MultiThreadedEventLoopGroup.singleton.makeIterator() { loop.execute { ThreadPriority.raise() } }
         let outcome = await Result.of { try await group.run() }
         await close(pool, store, isOrderly: outcome.isSuccess, logger: logger)
         if case .failure(let error) = outcome, !isServing.load(ordering: .relaxed) {

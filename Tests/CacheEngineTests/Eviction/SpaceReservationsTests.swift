@@ -2,6 +2,7 @@ import CacheCore
 import CacheStore
 import CacheTestKit
 import Glibc
+import Synchronization
 import Testing
 
 @testable import CacheEngine
@@ -63,5 +64,33 @@ import Testing
             #expect(used > 500_000)
             #expect(try await eventually { cache.context.space.with { $0.usedBytes } == used })
         }
+    }
+
+    @Test("Waiting reservations of readers are granted before those of items of jobs, also if a reader joins later")
+    func readersGetSpaceFirst() {
+        let space = SpaceReservations(settings: PolicySettings(capacityBytes: 100))
+        let granted = Mutex<[String]>([])
+        let fills = ["item", "second item", "reader", "second reader"].map { Named($0) }
+        func reserve(_ fill: Named, _ bytes: Int64, _ priority: TransferPriority) {
+            space.reserve(bytes, for: ObjectIdentifier(fill), priority, expecting: nil) {
+                granted.withLock { $0.append(fill.name) }
+            }
+        }
+        reserve(Named("first"), 100, .live)
+        reserve(fills[0], 60, .prefetch)
+        reserve(fills[1], 60, .prefetch)
+        reserve(fills[2], 60, .live)
+        reserve(fills[3], 60, .readAhead)
+        space.promote(ObjectIdentifier(fills[1]), to: .live)
+        #expect(granted.withLock(\.self) == ["first"])
+        space.release(100)
+        for _ in 0..<4 { space.release(60) }
+
+        #expect(granted.withLock(\.self) == ["first", "reader", "second item", "second reader", "item"])
+    }
+
+    private final class Named: Sendable {
+        let name: String
+        init(_ name: String) { self.name = name }
     }
 }
