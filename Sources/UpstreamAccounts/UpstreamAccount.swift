@@ -147,7 +147,7 @@ extension UpstreamAccount {
         ledger.withLock { $0.fail(error.message, isSourceFailing: isFailing, at: now) }
         switch error.code {
         case .upstreamTimedOut: return error
-        case .upstreamRefused(let status, _) where CacheError.Code.isTransient(status): return error
+        case .upstreamRefused where error.code.isWorthRetrying: return error
         default: return isFailing ? CacheError(.upstreamUnreachable(), error.message, cause: error) : error
         }
     }

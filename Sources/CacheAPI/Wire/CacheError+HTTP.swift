@@ -2,44 +2,13 @@ package import CacheCore
 package import HTTPTypes
 
 extension CacheError.Code {
-    /// The HTTP status of this code (RFC 9110 §15) in all responses but those of content reads, see ``contentStatus``.
-    package var status: Int {
-        switch self {
-        case .malformedRequest: 400
-        case .unauthorized: 401
-        case .forbidden, .tokenExpired, .tokenInvalid, .tokenScope, .readerRequired, .upstreamForbidden: 403
-        case .notFound: 404
-        case .methodNotAllowed: 405
-        case .requestTimedOut: 408
-        case .conflict, .assetChanged: 409
-        case .preconditionFailed: 412
-        case .payloadTooLarge: 413
-        case .uriTooLong: 414
-        case .unsupportedMediaType: 415
-        case .rangeNotSatisfiable: 416
-        case .invalidField, .unsupportedMedia, .malformedMedia, .mediaIndexTooLarge, .jobTooLarge, .outOfRange: 422
-        case .rateLimited: 429
-        case .headersTooLarge: 431
-        case .internal: 500
-        case .notImplemented: 501
-        case .upstreamUnreachable, .upstreamProtocol, .upstreamUnusable, .upstreamRefused: 502
-        case .overloaded, .shuttingDown, .storageCorrupt, .cancelled: 503
-        case .upstreamTimedOut, .notCached: 504
-        case .storageFull: 507
-        case .loop: 508
-        }
-    }
+    /// The HTTP status of this code in all responses but those of content reads.
+    package var status: Int { row.status }
 
-    /// The HTTP status of this code in the response of a content read.
-    ///
-    /// An error status of the upstream is passed on. Exceptions are statuses that would be wrong for the client's own
-    /// request or for its connection to Larder, such as 407 and 416.
+    /// The HTTP status of this code in the response of a content read. An error status of the upstream is passed on.
     package var contentStatus: Int {
-        if self == .assetChanged { return 502 }  // not 409: a reader has no state that could conflict
-        guard case .upstreamRefused(let status, _) = self, (400...599).contains(status),
-            ![407, 412, 416, 417, 421, 426, 431, 511].contains(status)
-        else { return self.status }
-        return status
+        if case .upstreamRefused(let status, _) = self, Self.isPassedOn(status) { return status }
+        return row.contentStatus ?? row.status
     }
 
     /// The header fields for ``contentStatus``.

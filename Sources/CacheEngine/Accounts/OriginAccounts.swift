@@ -252,7 +252,7 @@ final class OriginAccounts: Sendable {
         switch error.code {
         case .upstreamUnreachable, .upstreamTimedOut, .upstreamForbidden, .cancelled, .shuttingDown, .overloaded:
             return error
-        case .upstreamRefused(let status, _) where CacheError.Code.isTransient(status):
+        case .upstreamRefused where error.code.isWorthRetrying:
             return CacheError(
                 .upstreamUnreachable(), "The origin \(origin) has no usable credentials. \(error.message)", cause: error
             )

@@ -172,15 +172,3 @@ extension OpenAsset {
         if let record = state.record, !state.isDisowned { context.commits.refreshed(record) }
     }
 }
-
-extension CacheError.Code {
-    /// Whether the error describes the upstream, and not the request or the store.
-    var isOfUpstream: Bool {
-        switch self {
-        case .upstreamUnreachable, .upstreamProtocol, .upstreamUnusable, .upstreamTimedOut, .upstreamRefused,
-            .upstreamForbidden, .rangeNotSatisfiable:
-            true
-        default: false
-        }
-    }
-}

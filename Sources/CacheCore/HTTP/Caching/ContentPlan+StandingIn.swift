@@ -12,17 +12,3 @@ extension ContentPlan {
         return plan
     }
 }
-
-extension CacheError.Code {
-    /// Whether a read that failed with this error is answered with the origin's fallback. This holds for failures and
-    /// refusals of the upstream. It does not hold for errors of the request, the configuration or the store, or for a
-    /// client that disconnected.
-    package var deservesFallback: Bool {
-        switch self {
-        case .upstreamRefused, .upstreamUnreachable, .upstreamProtocol, .upstreamUnusable, .upstreamTimedOut,
-            .assetChanged:
-            true
-        default: false
-        }
-    }
-}

@@ -120,8 +120,7 @@ package enum ResponseVerdict: Sendable {
     /// An error response to be passed on with its body. Nil if its status would misinform about the client's request
     /// (authentication, conditions, ranges, connection), or if the response is malformed.
     package static func errorResponse(_ head: UpstreamHead, expecting: WindowExpectation) -> Generation? {
-        guard (400...599).contains(head.status), ![401, 407, 412, 416, 417, 421, 426, 431, 511].contains(head.status)
-        else { return nil }
+        guard head.status != 401, CacheError.Code.isPassedOn(head.status) else { return nil }
         switch passedOn(head, expecting) {
         case .whole(let found), .changed(let found, _): return found
         default: return nil

@@ -89,25 +89,3 @@ extension CacheControl {
     /// (§5.2.2.10).
     var forbidsStaleUse: Bool { noCache || mustRevalidate || proxyRevalidate || sharedMaxAge != nil }
 }
-
-extension CacheError.Code {
-    /// Whether a stale response may be served instead of this error, the equivalent of 500, 502, 503 or 504
-    /// (RFC 5861 §4).
-    package var isUpstreamFailure: Bool {
-        switch self {
-        case .upstreamUnreachable, .upstreamProtocol, .upstreamUnusable, .upstreamTimedOut: true
-        case .upstreamRefused(let status, _): Self.isOfFailingServer(status)
-        default: false
-        }
-    }
-
-    /// Whether the request of a reader caused the refusal: it named no existing content, or no bytes of it. The upstream
-    /// works.
-    package var isOfReader: Bool {
-        switch self {
-        case .rangeNotSatisfiable: true
-        case .upstreamRefused(let status, _): [404, 410, 414, 416].contains(status)
-        default: false
-        }
-    }
-}
