@@ -15,25 +15,87 @@ package struct AssetRow: Hashable, Sendable {
 
     /// Decodes a row. Throws `storageCorrupt` if a value is invalid or a sealed column cannot be decrypted.
     init(_ row: Row, secrets: SecretBox) throws {
-        let id = try RowCoding.assetID(row["id"])
-        let generation = try Self.generation(row)
-        record = AssetRecord(
-            id: id, key: row["key"], origin: row["origin"],
-            url: try secrets.open(row["sealed_url"]), generation: generation,
-            createdAt: Timestamp(milliseconds: row["created_at"]),
-            lastAccessAt: Timestamp(milliseconds: row["last_access_at"]), hits: row["hits"],
-            isPinned: row["is_pinned"],
-            pinnedUntil: (row["pinned_until"] as Int64?).map { Timestamp(milliseconds: $0) },
-            tags: try RowCoding.value(json: row["tags"]),
-            ttl: (row["ttl"] as Int64?).map { .milliseconds($0) },
-            verify: try (row["verify"] as String?).map { try RowCoding.choice($0, "an asset's verification mode") },
-            variant: try (row["sealed_variant"] as Data?).map { try RowCoding.headers(json: secrets.open($0)) } ?? [:])
-        file = (row["file_serial"] as Int64?).map {
-            FileName(asset: id, generation: generation.number, serial: $0)
+        let start = Timestamp(milliseconds: 0)
+        let unset = AssetRecord(
+            id: AssetID(high: 0, low: 0), key: "", origin: "", url: "", generation: Generation(receivedAt: start),
+            createdAt: start, lastAccessAt: start)
+        var fields = Fields(record: unset)
+        try Self.columns.decode(row, into: &fields, secrets)
+        record = fields.record
+        file = fields.serial.map {
+            FileName(asset: fields.record.id, generation: fields.record.generation.number, serial: $0)
         }
-        cachedBytes = row["cached_bytes"]
-        checkedRun = row["checked_run"]
+        cachedBytes = fields.cachedBytes
+        checkedRun = fields.checkedRun
     }
+
+    /// The values of the columns.
+    struct Fields: Sendable {
+        var record: AssetRecord
+        /// The serial number of the file; nil: as `file`.
+        var serial: Int64?
+        var cachedBytes: Int64 = 0
+        var checkedRun: Int64 = 0
+    }
+
+    /// The columns of the table. Updates keep usage counters and administrator settings (hits, pin, tags, lifetime,
+    /// verification), because they may have changed since the record was read.
+    static let columns: [Column<Fields>] = [
+        Column("id", \.record.id, .assetID).on(update: .kept),
+        Column("key", \.record.key),
+        Column("origin", \.record.origin),
+        Column("sealed_url", \.record.url, .sealed),
+        Column("clear_url", encode: { fields, _ in RowCoding.redacted(fields.record.url) }),
+        Column("generation", \.record.generation.number),
+        Column("file_serial", \.serial),
+        Column("length", \.record.generation.length),
+        Column("content_type", \.record.generation.contentType),
+        Column("content_type_from", \.record.generation.contentTypeFrom, .choice("a media type source")),
+        Column(
+            "entity_tag", encode: { fields, _ in fields.record.generation.validators.entityTag?.description },
+            decode: { row, _, fields in
+                let text = row["entity_tag"] as String?
+                fields.record.generation.validators.entityTag = text.flatMap { EntityTag($0) }
+            }),
+        Column("last_modified", \.record.generation.validators.lastModified),
+        Column("last_modified_is_strong", \.record.generation.validators.lastModifiedIsStrong),
+        Column("accepts_ranges", \.record.generation.acceptsRanges),
+        Column(
+            "headers", encode: { fields, _ in try RowCoding.json(headers(of: fields.record.generation)) },
+            decode: { row, _, fields in try decodeHeaders(row, into: &fields.record.generation) }),
+        Column("received_at", \.record.generation.receivedAt, .timestamp),
+        Column("initial_age", \.record.generation.initialAge, .duration),
+        Column("fresh_until", \.record.generation.freshUntil, ColumnCodec.timestamp.orNull),
+        Column("is_storable", \.record.generation.isStorable),
+        Column("created_at", \.record.createdAt, .timestamp).on(update: .kept),
+        Column("last_access_at", \.record.lastAccessAt, .timestamp).on(update: .largest),
+        Column("hits", \.record.hits).on(update: .kept),
+        Column("is_pinned", \.record.isPinned).on(update: .kept),
+        Column("tags", \.record.tags, .json).on(update: .kept),
+        Column("ttl", \.record.ttl, ColumnCodec.duration.orNull).on(update: .kept),
+        Column(
+            "sealed_variant",
+            encode: { fields, secrets in
+                let variant = fields.record.variant
+                return variant.fields.isEmpty ? nil : try secrets.seal(RowCoding.json(variant))
+            },
+            decode: { row, secrets, fields in
+                let sealed = row["sealed_variant"] as Data?
+                fields.record.variant = try sealed.map { try RowCoding.headers(json: secrets.open($0)) } ?? [:]
+            }
+        ).on(update: .kept),
+        Column("pinned_until", \.record.pinnedUntil, ColumnCodec.timestamp.orNull).on(update: .kept),
+        Column(
+            "verify", \.record.verify, ColumnCodec<Verification>.choice("an asset's verification mode").orNull
+        ).on(update: .kept),
+        Column("cached_bytes", \.cachedBytes).on(update: .unwritten),
+        Column("checked_run", \.checkedRun).on(update: .unwritten),
+    ]
+
+    /// Inserts a row with all columns of a new asset.
+    static let insertSQL = columns.insertion("INSERT OR REPLACE", into: "assets")
+    /// Updates the columns that a commit owns.
+    static let refreshSQL = columns.update(of: "assets")
 
     /// The field of the column `headers` for a status other than 200; named as in HTTP/2 (RFC 9113 §8.3.2).
     private static let statusField = ":status"
@@ -43,7 +105,7 @@ package struct AssetRow: Hashable, Sendable {
     private static let checksumField = ":checksums"
 
     /// The fields of a generation, with those that only the column has.
-    private static func fields(of generation: Generation) -> HeaderList {
+    private static func headers(of generation: Generation) -> HeaderList {
         var own: [HeaderList.Field] = []
         if generation.status != 200 { own.append(HeaderList.Field(statusField, String(generation.status))) }
         if generation.headers.fields.contains(where: { StoredHeaders.isChecksumOfContent($0.name) }) {
@@ -52,81 +114,12 @@ package struct AssetRow: Hashable, Sendable {
         return own.isEmpty ? generation.headers : HeaderList(own + generation.headers.fields)
     }
 
-    /// Decodes the columns that belong to the asset's generation.
-    private static func generation(_ row: Row) throws -> Generation {
+    /// Sets the header fields and the status to those of the column.
+    private static func decodeHeaders(_ row: Row, into generation: inout Generation) throws {
         var headers = try RowCoding.headers(json: row["headers"])
-        let status = headers[statusField].flatMap { Int($0) }
+        if let status = headers[statusField].flatMap({ Int($0) }) { generation.status = status }
         if headers[checksumField] == nil { headers.removeAll(where: StoredHeaders.isChecksumOfContent) }
         for field in [statusField, checksumField] { headers.remove(field) }
-        var generation = Generation(
-            number: row["generation"], length: row["length"], contentType: row["content_type"],
-            contentTypeFrom: try RowCoding.choice(row["content_type_from"], "a media type source"),
-            validators: Validators(
-                entityTag: (row["entity_tag"] as String?).flatMap { EntityTag($0) },
-                lastModified: row["last_modified"], lastModifiedIsStrong: row["last_modified_is_strong"]),
-            acceptsRanges: row["accepts_ranges"], headers: headers,
-            receivedAt: Timestamp(milliseconds: row["received_at"]),
-            initialAge: .milliseconds(row["initial_age"] as Int64),
-            freshUntil: (row["fresh_until"] as Int64?).map { Timestamp(milliseconds: $0) },
-            isStorable: row["is_storable"])
-        if let status { generation.status = status }
-        return generation
+        generation.headers = headers
     }
-
-    /// The bound values of `insertSQL` and `refreshSQL`, by column name.
-    static func arguments(
-        _ record: AssetRecord, serial: Int64?, secrets: SecretBox
-    ) throws -> StatementArguments {
-        let generation = record.generation
-        let asset: StatementArguments = [
-            "id": RowCoding.blob(record.id), "key": record.key, "origin": record.origin,
-            "sealed_url": try secrets.seal(record.url), "clear_url": RowCoding.redacted(record.url),
-            "file_serial": serial, "created_at": record.createdAt.milliseconds,
-            "last_access_at": record.lastAccessAt.milliseconds, "hits": record.hits, "is_pinned": record.isPinned,
-            "pinned_until": record.pinnedUntil?.milliseconds, "tags": try RowCoding.json(record.tags),
-            "ttl": record.ttl?.wholeMilliseconds,
-            "verify": record.verify?.rawValue,
-            "sealed_variant": record.variant.fields.isEmpty ? nil : try secrets.seal(RowCoding.json(record.variant)),
-        ]
-        return asset &+ [
-            "generation": generation.number, "length": generation.length, "content_type": generation.contentType,
-            "content_type_from": generation.contentTypeFrom.rawValue,
-            "entity_tag": generation.validators.entityTag?.description,
-            "last_modified": generation.validators.lastModified,
-            "last_modified_is_strong": generation.validators.lastModifiedIsStrong,
-            "accepts_ranges": generation.acceptsRanges, "headers": try RowCoding.json(fields(of: generation)),
-            "received_at": generation.receivedAt.milliseconds,
-            "initial_age": generation.initialAge.wholeMilliseconds,
-            "fresh_until": generation.freshUntil?.milliseconds, "is_storable": generation.isStorable,
-        ]
-    }
-
-    /// Inserts a row with all columns of a new asset.
-    static let insertSQL = """
-        INSERT OR REPLACE INTO assets (
-            id, key, origin, sealed_url, clear_url, generation, file_serial, length, content_type,
-            content_type_from, entity_tag, last_modified, last_modified_is_strong, accepts_ranges, headers, received_at,
-            initial_age, fresh_until, is_storable, created_at, last_access_at, hits, is_pinned, tags, ttl,
-            sealed_variant, pinned_until, verify
-        ) VALUES (
-            :id, :key, :origin, :sealed_url, :clear_url, :generation, :file_serial, :length,
-            :content_type, :content_type_from, :entity_tag, :last_modified, :last_modified_is_strong, :accepts_ranges,
-            :headers, :received_at, :initial_age, :fresh_until, :is_storable, :created_at, :last_access_at, :hits,
-            :is_pinned, :tags, :ttl, :sealed_variant, :pinned_until, :verify
-        )
-        """
-
-    /// Updates the columns that a commit owns. Usage counters and administrator settings (hits, pin, tags, lifetime,
-    /// verification) keep their stored values, because they may have changed since the record was read.
-    static let refreshSQL = """
-        UPDATE assets SET
-            key = :key, origin = :origin, sealed_url = :sealed_url,
-            clear_url = :clear_url, generation = :generation, file_serial = :file_serial, length = :length,
-            content_type = :content_type, content_type_from = :content_type_from, entity_tag = :entity_tag,
-            last_modified = :last_modified, last_modified_is_strong = :last_modified_is_strong,
-            accepts_ranges = :accepts_ranges, headers = :headers, received_at = :received_at,
-            initial_age = :initial_age, fresh_until = :fresh_until, is_storable = :is_storable,
-            last_access_at = max(last_access_at, :last_access_at)
-        WHERE id = :id
-        """
 }

@@ -91,7 +91,7 @@ extension Catalog {
             assetIDs.add(record.id)
             // Prepared once: the statement is compiled with its triggers, which takes longer than its execution.
             try db.cachedStatement(sql: AssetRow.insertSQL).execute(
-                arguments: try AssetRow.arguments(record, serial: serial, secrets: secrets))
+                arguments: try AssetRow.columns.arguments(of: .init(record: record, serial: serial), secrets))
             return []
         }
         // No file was given: the row keeps its file if the generation is the same.
@@ -114,7 +114,7 @@ extension Catalog {
     /// Updates the columns of a row that a commit owns (`AssetRow.refreshSQL`).
     private func update(_ record: AssetRecord, serial: Int64?, _ db: Database) throws {
         try db.cachedStatement(sql: AssetRow.refreshSQL).execute(
-            arguments: try AssetRow.arguments(record, serial: serial, secrets: secrets))
+            arguments: try AssetRow.columns.arguments(of: .init(record: record, serial: serial), secrets))
     }
 
     /// Updates the time of the last use and the hit counter of a row.

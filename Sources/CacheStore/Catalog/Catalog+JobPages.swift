@@ -18,7 +18,7 @@ extension Catalog {
                 arguments: Self.arguments(query) + ["end": end ?? Int64.max, "limit": limit + 1])
             let jobs = rows.prefix(limit)
             let next = rows.count > limit ? jobs.last.map { PageCursor(list: "jobs", value: $0["sequence"]).text } : nil
-            return JobPage(items: try jobs.map { try Self.snapshot($0, db) }, nextCursor: next)
+            return JobPage(items: try jobs.map { try Self.snapshot($0, db, self.secrets) }, nextCursor: next)
         }
     }
 
@@ -45,7 +45,7 @@ extension Catalog {
     package func jobSnapshot(_ id: String) async throws(CacheError) -> JobSnapshot? {
         try await read { db in
             let row = try Row.fetchOne(db, sql: "SELECT * FROM jobs WHERE id = ?", arguments: [id])
-            return try row.map { try Self.snapshot($0, db) }
+            return try row.map { try Self.snapshot($0, db, self.secrets) }
         }
     }
 
@@ -64,14 +64,15 @@ extension Catalog {
             let rows = try Row.fetchAll(
                 db, sql: "SELECT * FROM job_items WHERE job = ? AND position > ? ORDER BY position LIMIT ?",
                 arguments: [sequence, page.last, page.limit + 1])
-            var job = try JobRow.record(row, items: rows.map { try JobRow.item($0, secrets: secrets) })
+            var job = try JobRow.record(
+                row, items: rows.map { try JobRow.item($0, secrets: secrets) }, secrets: secrets)
             job.concludeItems()
             return JobItemPage(job.items, at: page)
         }
     }
 
     /// Sums up the items of a job's row.
-    private static func snapshot(_ row: Row, _ db: Database) throws -> JobSnapshot {
+    private static func snapshot(_ row: Row, _ db: Database, _ secrets: SecretBox) throws -> JobSnapshot {
         let job: Int64 = row["sequence"]
         let states = try Row.fetchAll(
             db, sql: "SELECT state, count(*) FROM job_items WHERE job = ? GROUP BY state", arguments: [job])
@@ -84,7 +85,7 @@ extension Catalog {
                 """,
             arguments: [job])
         guard let sums else { throw RowCoding.corrupt("a job") }
-        let record = try JobRow.record(row)
+        let record = try JobRow.record(row, secrets: secrets)
         var tally = JobTally(
             counts: try counts(states), itemsUnknown: sums[0], measuredBytes: sums[1], bytesFromCache: sums[2],
             bytesFromUpstream: sums[3])

@@ -19,7 +19,7 @@ extension Catalog {
                     arguments: [idempotency.key, idempotency.bodyHash, job.id, job.createdAt.milliseconds])
             }
             let superseded = try Self.supersede(by: job, at: job.createdAt, db)
-            try db.execute(sql: JobRow.insertSQL, arguments: try JobRow.arguments(job))
+            try db.execute(sql: JobRow.insertSQL, arguments: try JobRow.columns.arguments(of: job, self.secrets))
             try Self.writeItems(items, job: db.lastInsertedRowID, db)
             return .inserted(superseded: superseded)
         }
@@ -32,7 +32,7 @@ extension Catalog {
         return try await write { db in
             guard let sequence = try Self.sequence(of: job.id, db) else { return [] }
             let superseded = try Self.supersede(by: job, at: now, db)
-            try db.execute(sql: JobRow.updateSQL, arguments: try JobRow.arguments(job))
+            try db.execute(sql: JobRow.updateSQL, arguments: try JobRow.columns.arguments(of: job, self.secrets))
             try Self.writeItems(items, job: sequence, db)
             return superseded
         }
@@ -42,7 +42,7 @@ extension Catalog {
     @discardableResult
     package func updateJob(_ job: JobRecord) async throws(CacheError) -> Bool {
         try await write { db in
-            try db.execute(sql: JobRow.updateSQL, arguments: try JobRow.arguments(job))
+            try db.execute(sql: JobRow.updateSQL, arguments: try JobRow.columns.arguments(of: job, self.secrets))
             return db.changesCount > 0
         }
     }
@@ -56,7 +56,8 @@ extension Catalog {
             for (job, items) in changes {
                 guard let sequence = try Self.sequence(of: job.id, db) else { continue }
                 try Self.writeItems(items, job: sequence, db)
-                try db.cachedStatement(sql: JobRow.updateSQL).execute(arguments: try JobRow.arguments(job))
+                try db.cachedStatement(sql: JobRow.updateSQL).execute(
+                    arguments: try JobRow.columns.arguments(of: job, self.secrets))
             }
         }
     }
@@ -68,7 +69,7 @@ extension Catalog {
             guard let row = try Row.fetchOne(db, sql: "SELECT * FROM jobs WHERE id = ?", arguments: [id]) else {
                 return nil
             }
-            var job = try JobRow.record(row, items: Self.items(ofJob: row["sequence"], db, secrets))
+            var job = try JobRow.record(row, items: Self.items(ofJob: row["sequence"], db, secrets), secrets: secrets)
             job.concludeItems()
             return job
         }
@@ -80,7 +81,9 @@ extension Catalog {
         return try await read { db in
             let rows = try Row.fetchAll(
                 db, sql: "SELECT * FROM jobs WHERE state IN ('queued', 'running') ORDER BY sequence")
-            return try rows.map { try JobRow.record($0, items: Self.items(ofJob: $0["sequence"], db, secrets)) }
+            return try rows.map {
+                try JobRow.record($0, items: Self.items(ofJob: $0["sequence"], db, secrets), secrets: secrets)
+            }
         }
     }
 
@@ -172,7 +175,7 @@ extension Catalog {
 
     /// The rows of items. They are encoded and sealed before a transaction, so that it is short.
     private func rows(of items: [JobItemRecord]) throws(CacheError) -> [StatementArguments] {
-        do { return try items.map { try JobRow.arguments($0, secrets: secrets) } } catch { throw failure(error) }
+        do { return try items.map { try JobRow.itemColumns.arguments(of: $0, secrets) } } catch { throw failure(error) }
     }
 
     /// Inserts or replaces items of a job.

@@ -4,62 +4,66 @@ import GRDB
 
 /// Codec for rows of `jobs` and `job_items`.
 enum JobRow {
-    /// Decodes a row of `jobs`. Throws `storageCorrupt` if a value is invalid.
-    static func record(_ row: Row, items: [JobItemRecord] = []) throws -> JobRecord {
-        JobRecord(
-            id: row["id"], state: try RowCoding.choice(row["state"], "a job's state"), label: row["label"],
-            queue: row["queue"], supersedes: row["supersedes"],
-            priority: try RowCoding.choice(row["priority"], "a job's priority"), owner: try owner(row),
-            maxBytesPerSecond: row["max_bytes_per_second"],
-            timeout: (row["timeout"] as Int64?).map { .milliseconds($0) },
-            deadlineAt: timestamp(row["deadline_at"]), createdAt: Timestamp(milliseconds: row["created_at"]),
-            startedAt: timestamp(row["started_at"]), finishedAt: timestamp(row["finished_at"]), error: error(row),
-            items: items)
-    }
+    /// The columns of `jobs`, except `sequence`.
+    static let columns: [Column<JobRecord>] = [
+        Column("id", \.id).on(update: .kept),
+        Column("state", \.state, .choice("a job's state")),
+        Column("label", \.label),
+        Column("queue", \.queue).on(update: .kept),
+        Column("supersedes", \.supersedes).on(update: .kept),
+        Column("priority", \.priority, .choice("a job's priority")),
+        Column("owner", encode: { job, _ in job.owner?.id }, decode: { row, _, job in job.owner = try owner(row) }),
+        Column(
+            "owner_limits",
+            encode: { job, _ in try job.owner.flatMap { try StoredLimits($0.limits).map(RowCoding.json) } }),
+        Column("max_bytes_per_second", \.maxBytesPerSecond),
+        Column("timeout", \.timeout, ColumnCodec.duration.orNull),
+        Column("deadline_at", \.deadlineAt, ColumnCodec.timestamp.orNull),
+        Column("created_at", \.createdAt, .timestamp).on(update: .kept),
+        Column("started_at", \.startedAt, ColumnCodec.timestamp.orNull),
+        Column("finished_at", \.finishedAt, ColumnCodec.timestamp.orNull),
+        Column("error_code", encode: { job, _ in job.error?.code }, decode: { row, _, job in job.error = error(row) }),
+        Column("error_message", encode: { job, _ in job.error?.message }),
+    ]
 
-    /// The bound values of `insertSQL` and `updateSQL`.
-    static func arguments(_ job: JobRecord) throws -> StatementArguments {
-        [
-            "id": job.id, "state": job.state.rawValue, "label": job.label, "queue": job.queue,
-            "supersedes": job.supersedes, "priority": job.priority.rawValue, "owner": job.owner?.id,
-            "owner_limits": try job.owner.flatMap { try StoredLimits($0.limits).map(RowCoding.json) },
-            "max_bytes_per_second": job.maxBytesPerSecond, "timeout": job.timeout?.wholeMilliseconds,
-            "deadline_at": job.deadlineAt?.milliseconds, "created_at": job.createdAt.milliseconds,
-            "started_at": job.startedAt?.milliseconds, "finished_at": job.finishedAt?.milliseconds,
-            "error_code": job.error?.code, "error_message": job.error?.message,
-        ]
+    /// The columns of `job_items`, except `job`.
+    static let itemColumns: [Column<JobItemRecord>] = [
+        Column("position", \.index),
+        Column(
+            "sealed_reference",
+            encode: { item, secrets in try secrets.seal(RowCoding.json(StoredReference(item))) },
+            decode: { row, secrets, item in
+                try StoredReference(json: secrets.open(row["sealed_reference"])).restore(to: &item)
+            }),
+        Column("ranges", \.ranges, .json),
+        Column("state", \.state, .choice("a job item's state")),
+        Column("asset", \.assetID, ColumnCodec.assetID.orNull),
+        Column("attempts", \.attempts),
+        Column("bytes_total", \.bytesTotal),
+        Column("bytes_from_cache", \.bytesFromCache),
+        Column("bytes_from_upstream", \.bytesFromUpstream),
+        Column(
+            "error_code", encode: { item, _ in item.error?.code }, decode: { row, _, item in item.error = error(row) }),
+        Column("error_message", encode: { item, _ in item.error?.message }),
+    ]
+
+    static let insertSQL = columns.insertion("INSERT", into: "jobs")
+    static let updateSQL = columns.update(of: "jobs")
+    static let writeItemSQL = itemColumns.insertion("INSERT OR REPLACE", into: "job_items", with: ["job"])
+
+    /// Decodes a row of `jobs`. Throws `storageCorrupt` if a value is invalid.
+    static func record(_ row: Row, items: [JobItemRecord] = [], secrets: SecretBox) throws -> JobRecord {
+        var job = JobRecord(id: "", createdAt: Timestamp(milliseconds: 0), items: items)
+        try columns.decode(row, into: &job, secrets)
+        return job
     }
 
     /// Decodes a row of `job_items`. Throws `storageCorrupt` if a value is invalid or the reference cannot be
     /// decrypted.
     static func item(_ row: Row, secrets: SecretBox) throws -> JobItemRecord {
-        let order = try StoredReference(json: secrets.open(row["sealed_reference"]))
-        var item = JobItemRecord(
-            index: row["position"], reference: try order.reference(), ranges: try RowCoding.value(json: row["ranges"]),
-            tags: order.tags ?? [], isPinned: order.pinned ?? false,
-            state: try RowCoding.choice(row["state"], "a job item's state"),
-            assetID: try (row["asset"] as Data?).map { try RowCoding.assetID($0) }, attempts: row["attempts"],
-            bytesTotal: row["bytes_total"], bytesFromCache: row["bytes_from_cache"],
-            bytesFromUpstream: row["bytes_from_upstream"], error: error(row))
-        try order.media?.restore(to: &item)
-        item.wait = order.wait?.wait
+        var item = JobItemRecord(index: 0, reference: .known(AssetID(high: 0, low: 0)))
+        try itemColumns.decode(row, into: &item, secrets)
         return item
-    }
-
-    /// The bound values of `writeItemSQL` without `job`.
-    static func arguments(_ item: JobItemRecord, secrets: SecretBox) throws -> StatementArguments {
-        [
-            "position": item.index,
-            "sealed_reference": try secrets.seal(RowCoding.json(StoredReference(item))),
-            "ranges": try RowCoding.json(item.ranges), "state": item.state.rawValue,
-            "asset": item.assetID.map(RowCoding.blob), "attempts": item.attempts, "bytes_total": item.bytesTotal,
-            "bytes_from_cache": item.bytesFromCache, "bytes_from_upstream": item.bytesFromUpstream,
-            "error_code": item.error?.code, "error_message": item.error?.message,
-        ]
-    }
-
-    private static func timestamp(_ milliseconds: Int64?) -> Timestamp? {
-        milliseconds.map { Timestamp(milliseconds: $0) }
     }
 
     /// The token that made the job. Throws `storageCorrupt` if its limits are invalid.
@@ -75,35 +79,6 @@ enum JobRow {
         guard let code = row["error_code"] as String? else { return nil }
         return RecordedError(code: code, message: row["error_message"] ?? "")
     }
-
-    static let insertSQL = """
-        INSERT INTO jobs (
-            id, state, label, queue, supersedes, priority, owner, owner_limits, max_bytes_per_second, timeout,
-            deadline_at, created_at, started_at, finished_at, error_code, error_message
-        ) VALUES (
-            :id, :state, :label, :queue, :supersedes, :priority, :owner, :owner_limits, :max_bytes_per_second, :timeout,
-            :deadline_at, :created_at, :started_at, :finished_at, :error_code, :error_message
-        )
-        """
-
-    static let updateSQL = """
-        UPDATE jobs SET
-            state = :state, label = :label, priority = :priority, owner = :owner, owner_limits = :owner_limits,
-            max_bytes_per_second = :max_bytes_per_second, timeout = :timeout, deadline_at = :deadline_at,
-            started_at = :started_at, finished_at = :finished_at, error_code = :error_code,
-            error_message = :error_message
-        WHERE id = :id
-        """
-
-    static let writeItemSQL = """
-        INSERT OR REPLACE INTO job_items (
-            job, position, sealed_reference, ranges, state, asset, attempts, bytes_total, bytes_from_cache,
-            bytes_from_upstream, error_code, error_message
-        ) VALUES (
-            :job, :position, :sealed_reference, :ranges, :state, :asset, :attempts, :bytes_total, :bytes_from_cache,
-            :bytes_from_upstream, :error_code, :error_message
-        )
-        """
 }
 
 /// The limits of a job's owner as JSON.
@@ -144,6 +119,14 @@ private struct StoredReference: Codable {
     }
 
     init(json: String) throws(CacheError) { self = try RowCoding.value(json: json) }
+
+    /// Sets the properties of an item that the document contains.
+    func restore(to item: inout JobItemRecord) throws {
+        item.reference = try reference()
+        (item.tags, item.isPinned) = (tags ?? [], pinned ?? false)
+        try media?.restore(to: &item)
+        item.wait = wait?.wait
+    }
 
     /// The decoded reference. Throws `storageCorrupt` if the fields match none of the three forms.
     func reference() throws(CacheError) -> AssetReference {
