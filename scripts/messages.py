@@ -24,7 +24,7 @@ KINDS = {
         r"|\bexpectation = "
     ),
     "log": re.compile(r"\blogger\.(?:notice|warning|error|critical)\("),
-    "metric": re.compile(r"(?<![.\w])(?:text\.)?add\("),
+    "metric": re.compile(r"\bFigure\("),
     "setting": re.compile(r"\bSettings?(?:Error|Fault)\("),
     "help": re.compile(r"\b(?:ArgumentHelp|help: |abstract: )\(?"),
 }

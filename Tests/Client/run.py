@@ -406,6 +406,31 @@ def watch(stage):
 
 
 @case
+def ratio(stage):
+    """`stats` and `stats --watch` show the same hit ratio, also of revalidated responses."""
+    stage.service.ask("GET", "/o/media/song.mp3")
+    items, until = [], time.monotonic() + 20
+    while not items and time.monotonic() < until:
+        items = json.loads(stage.client.run("assets", "--prefix", "/o/media/song.mp3", "--json")[1])["items"]
+    asset = items[0]["assetId"]
+    stage.service.ask("PATCH", f"/v1/assets/{asset}", {"ttlSeconds": 0})
+    for _ in range(3):
+        stage.service.ask("GET", "/o/media/song.mp3")
+    stage.service.ask("PATCH", f"/v1/assets/{asset}", {"ttlSeconds": None})
+    figures = json.loads(stage.client.run("stats", "--json")[1])
+    stage.check(figures["requests"]["revalidated"] > 0, "no revalidated response", figures["requests"])
+    expected = figures["requestHitRatio"]
+    process = stage.client.start("stats", "--watch", "--json")
+    until, shown = time.monotonic() + 20, None
+    # The requests are part of the next second.
+    while shown != expected and time.monotonic() < until:
+        shown = json.loads(process.stdout.readline())["last15Minutes"]["requestHitRatio"]
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=10)
+    stage.equal(shown, expected, "the hit ratio of stats --watch")
+
+
+@case
 def purge(stage):
     """A purge is shown and confirmed before it is carried out."""
     def assets():

@@ -70,14 +70,31 @@ extension LiveSecond {
     /// The `LiveSecond` schema.
     package var json: JSON {
         let classes = zip(ReadOutcome.Class.allCases, requests).map { JSON.Member($0.rawValue, .integer($1)) }
-        return [
-            "at": .instant(at), "clientBytesFromCache": .integer(clientBytesFromCache),
-            "clientBytesFromUpstream": .integer(clientBytesFromUpstream), "upstreamBytes": .integer(upstreamBytes),
-            "requests": .object([.init("total", .integer(requests.reduce(0, +)))] + classes),
-            "firstByteSeconds": .optional(firstByte) { times in
-                ["p50": .quantile(times, 0.5), "p95": .quantile(times, 0.95), "p99": .quantile(times, 0.99)]
-            },
-            "activeReaders": .integer(activeReaders), "activeFills": .count(activeFills),
+        return .object(
+            [
+                .init("at", .instant(at)), .init("clientBytesFromCache", .integer(clientBytesFromCache)),
+                .init("clientBytesFromUpstream", .integer(clientBytesFromUpstream)),
+                .init("upstreamBytes", .integer(upstreamBytes)),
+                .init("requests", .object([.init("total", .integer(hitRatios.requests))] + classes)),
+            ] + hitRatios.members + [
+                .init("lastMinute", .object(lastMinute.members)),
+                .init("last15Minutes", .object(last15Minutes.members)),
+                .init(
+                    "firstByteSeconds",
+                    .optional(firstByte) { times in
+                        ["p50": .quantile(times, 0.5), "p95": .quantile(times, 0.95), "p99": .quantile(times, 0.99)]
+                    }),
+                .init("activeReaders", .integer(activeReaders)), .init("activeFills", .count(activeFills)),
+            ])
+    }
+}
+
+extension HitRatios {
+    /// The members of the `HitRatios` schema.
+    fileprivate var members: [JSON.Member] {
+        [
+            .init("requestHitRatio", .optional(request, JSON.number)),
+            .init("byteHitRatio", .optional(byte, JSON.number)),
         ]
     }
 }

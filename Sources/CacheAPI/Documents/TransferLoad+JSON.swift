@@ -1,4 +1,5 @@
 package import CacheCore
+import CacheEngine
 
 extension TransferLoad {
     /// The `Workers` schema.
@@ -25,12 +26,8 @@ extension TransferLoad {
         ]
     }
 
+    private static let document = FigureDocument(Figure<TransferLoad>.connections)
+
     /// The number of requests on new and on reused connections.
-    var connections: JSON {
-        let (opened, reused) = (openedConnections, reusedConnections)
-        return [
-            "opened": .count(opened), "reused": .count(reused),
-            "reuseRatio": .number(opened + reused == 0 ? 0 : Double(reused) / Double(opened + reused)),
-        ]
-    }
+    var connections: JSON { .object(Self.document.members(of: self)) }
 }

@@ -44,4 +44,9 @@ package enum WaitOutcome: Hashable, Sendable {
         case .shuttingDown: "shuttingDown"
         }
     }
+
+    /// The names of all outcomes.
+    package static let names = [
+        WaitOutcome.arrived, .retrying, .timedOut, .failed(.internal), .generationChanged, .shuttingDown,
+    ].map(\.name)
 }

@@ -20,6 +20,9 @@ package struct ReadOutcome: Hashable, Sendable {
         case bypass
         /// The response is not the requested content.
         case error
+
+        /// The classes that hit ratios count as hits: all bytes were on disk.
+        package static let hits: [Class] = [.hit, .revalidated, .stale]
     }
 
     /// The reason for an upstream request (RFC 9211 §2.2).

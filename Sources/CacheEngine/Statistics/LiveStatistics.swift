@@ -19,6 +19,17 @@ package struct LiveSecond: Sendable {
     package var activeReaders: Int64 = 0
     /// Fills at the end of the second.
     package var activeFills = 0
+    /// The ratios of the minute that ends with this second.
+    package var lastMinute = HitRatios()
+    /// The ratios of the 15 minutes that end with this second.
+    package var last15Minutes = HitRatios()
+
+    /// The ratios of this second.
+    package var hitRatios: HitRatios {
+        HitRatios(
+            hits: ReadOutcome.Class.hits.reduce(0) { $0 + requests[$1.index] }, requests: requests.reduce(0, +),
+            bytesFromCache: clientBytesFromCache, bytes: clientBytesFromCache + clientBytesFromUpstream)
+    }
 }
 
 /// The statistics of the last 900 seconds, in buckets of one second.
@@ -36,6 +47,14 @@ package final class LiveStatistics: Sendable {
     private struct State {
         var seconds: Deque<LiveSecond> = []
         var last: Sample?
+
+        /// The ratios of `second` and of the seconds before it, `count` in all. `window`: the same ratios of a second.
+        func ratios(_ window: KeyPath<LiveSecond, HitRatios>, of count: Int, with second: LiveSecond) -> HitRatios {
+            var ratios = second.hitRatios
+            if let last = seconds.last { ratios.add(last[keyPath: window]) }
+            if seconds.count >= count { ratios.add(seconds[seconds.count - count].hitRatios, times: -1) }
+            return ratios
+        }
     }
 
     private let counters: LiveCounters
@@ -73,9 +92,13 @@ package final class LiveStatistics: Sendable {
                 new[index].activeFills = fillCount
             }
             state.last = current
-            state.seconds.append(contentsOf: new)
+            for var second in new {
+                second.lastMinute = state.ratios(\.lastMinute, of: 60, with: second)
+                second.last15Minutes = state.ratios(\.last15Minutes, of: Self.length, with: second)
+                state.seconds.append(second)
+            }
             state.seconds.removeFirst(max(0, state.seconds.count - Self.length))
-            return new
+            return state.seconds.suffix(new.count)
         }
     }
 

@@ -1,5 +1,4 @@
 import CacheCore
-import Foundation
 import Synchronization
 
 /// Remembers the counters last written to the history, so that each increase is written once.
@@ -31,53 +30,5 @@ final class StatsRecorder: Sendable {
             increase.subtract(before[origin] ?? TrafficFigures())
             return increase == TrafficFigures() ? nil : (origin, increase)
         }
-    }
-}
-
-extension TrafficFigures {
-    /// All counters that are numbers.
-    private static let counters: [any WritableKeyPath<TrafficFigures, Int64> & Sendable] = [
-        \.clientAborted, \.servedFromCacheBytes, \.servedAfterFillBytes, \.upstreamBytes, \.upstreamPrefetchBytes,
-        \.refetchedBytes, \.fillsSucceeded, \.fillsFailed, \.fillsTimedOut, \.fillsCancelled, \.fillsRetried,
-        \.fillsHedged, \.hedgesWon, \.requestedBytes, \.upstreamRequests, \.upstreamPrefetchRequests,
-    ]
-    /// All counters by name.
-    private static let tallies: [any WritableKeyPath<TrafficFigures, [String: Int64]> & Sendable] = [
-        \.requests, \.waits,
-    ]
-
-    /// Adds all counters of `other`.
-    package mutating func add(_ other: TrafficFigures) { combine(other, +) }
-
-    /// Subtracts all counters of `other`; names with a count of 0 are removed.
-    mutating func subtract(_ other: TrafficFigures) {
-        combine(other, -)
-        for tally in Self.tallies { self[keyPath: tally] = self[keyPath: tally].filter { $0.value != 0 } }
-    }
-
-    /// Applies `operation` to each pair of counters.
-    private mutating func combine(_ other: TrafficFigures, _ operation: (Int64, Int64) -> Int64) {
-        for counter in Self.counters {
-            self[keyPath: counter] = operation(self[keyPath: counter], other[keyPath: counter])
-        }
-        for tally in Self.tallies {
-            self[keyPath: tally].merge(other[keyPath: tally].mapValues { operation(0, $0) }, uniquingKeysWith: +)
-        }
-    }
-
-    /// The counters as one line of JSON.
-    var json: String {
-        // Encoding cannot fail: the values are integers and short names.
-        (try? String(decoding: JSONEncoder().encode(self), as: UTF8.self)) ?? "{}"
-    }
-
-    /// Parses a line that `json` has written; nil if it is invalid. Counters missing from an earlier version's line
-    /// are zero.
-    init?(json: String) {
-        // The caller leaves an invalid line out of the history.
-        guard let zeros = try? JSONParser.parse(TrafficFigures().json.utf8),
-            let figures = try? zeros.merged(with: JSONParser.parse(json.utf8)).decode(Self.self, isStrict: false)
-        else { return nil }
-        self = figures
     }
 }

@@ -1,69 +1,5 @@
 package import CacheCore
 
-/// Traffic counters of one origin or of all. Each event is counted once, so the counters of groups can be added.
-package struct TrafficFigures: Hashable, Sendable, Codable {
-    /// Requests by class, `ReadOutcome.Class`; their sum is the total.
-    package var requests: [String: Int64] = [:]
-    /// Requests that ended because the client closed the connection.
-    package var clientAborted: Int64 = 0
-    /// Body bytes sent to clients that were on disk when the read began.
-    package var servedFromCacheBytes: Int64 = 0
-    /// Body bytes sent to clients that were fetched during the read. Both together are all served bytes.
-    package var servedAfterFillBytes: Int64 = 0
-    /// Body bytes received from upstreams, for readers and for prefetch jobs.
-    package var upstreamBytes: Int64 = 0
-    /// The part of `upstreamBytes` that was fetched for prefetch jobs.
-    package var upstreamPrefetchBytes: Int64 = 0
-    /// The part of `upstreamBytes` that was already on disk or was not wanted.
-    package var refetchedBytes: Int64 = 0
-    /// Transfers by result: succeeded, failed, timed out, cancelled.
-    package var fillsSucceeded: Int64 = 0
-    package var fillsFailed: Int64 = 0
-    package var fillsTimedOut: Int64 = 0
-    package var fillsCancelled: Int64 = 0
-    /// Failed transfers that were retried.
-    package var fillsRetried: Int64 = 0
-    /// Hedges: second requests for a window, sent because the first response was late.
-    package var fillsHedged: Int64 = 0
-    /// Hedges that were answered before the first request.
-    package var hedgesWon: Int64 = 0
-    /// Bytes of the windows that upstreams answered; a window requested twice counts twice.
-    package var requestedBytes: Int64 = 0
-    /// Requests sent to upstreams for readers, retries and hedges included.
-    package var upstreamRequests: Int64 = 0
-    /// Requests sent to upstreams for prefetch jobs.
-    package var upstreamPrefetchRequests: Int64 = 0
-    /// Waits of readers for bytes, by `WaitOutcome.name`.
-    package var waits: [String: Int64] = [:]
-
-    package init() {}
-
-    /// The number of requests of a class.
-    package func count(_ requestClass: ReadOutcome.Class) -> Int64 { requests[requestClass.rawValue] ?? 0 }
-    package var requestsTotal: Int64 { requests.values.reduce(0, +) }
-    package var servedBytes: Int64 { servedFromCacheBytes + servedAfterFillBytes }
-    /// (hit + revalidated + stale) ÷ total; 0 without requests.
-    package var requestHitRatio: Double {
-        ratio(count(.hit) + count(.revalidated) + count(.stale), requestsTotal)
-    }
-    /// Bytes from the cache ÷ served bytes; 0 if nothing was served.
-    package var byteHitRatio: Double { ratio(servedFromCacheBytes, servedBytes) }
-    /// Bytes from upstreams ÷ served bytes; 0 if nothing was served.
-    package var upstreamRatio: Double { ratio(upstreamBytes, servedBytes) }
-    /// Upstream requests for readers ÷ content requests; 0 without requests.
-    package var requestsPerClientRequest: Double { ratio(upstreamRequests, requestsTotal) }
-    /// Body bytes from upstreams ÷ upstream requests; 0 without requests.
-    package var bytesPerUpstreamRequest: Double { ratio(upstreamBytes, upstreamRequests + upstreamPrefetchRequests) }
-
-    /// The outcomes that are the keys of `waits`. The associated value has no effect on the name.
-    package static let waitOutcomes: [WaitOutcome] = [
-        .arrived, .retrying, .timedOut, .failed(.internal), .generationChanged, .shuttingDown,
-    ]
-
-    /// `part` ÷ `whole`; 0 if `whole` is 0.
-    private func ratio(_ part: Int64, _ whole: Int64) -> Double { whole == 0 ? 0 : Double(part) / Double(whole) }
-}
-
 /// Integrity counters since the start.
 package struct IntegrityFigures: Hashable, Sendable {
     /// Blocks, or checked parts of them, with a wrong checksum.
@@ -212,4 +148,7 @@ package struct TopAsset: Sendable {
     package var servedBytes: Int64
     package var servedFromCacheBytes: Int64
     package var requests: Int64
+
+    /// Bytes from the cache ÷ sent bytes; nil without bytes.
+    package var byteHitRatio: Double? { servedFromCacheBytes.ratio(to: servedBytes) }
 }

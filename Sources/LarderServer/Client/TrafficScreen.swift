@@ -4,7 +4,7 @@ import CacheCore
 enum TrafficScreen {
     private static let nameWidth = 18
     private static let valueWidth = 12
-    /// The span of the hit ratio and of the counts by result.
+    /// The span of the counts by result.
     private static let span = 60
 
     /// The lines for a terminal with `columns`. `notice`: a sentence about a lost connection; nil: none.
@@ -23,7 +23,7 @@ enum TrafficScreen {
             course("requests/s", FigureText.count(now.requests)) { Double($0.requests) },
             row("hit ratio", FigureText.share(now.hitRatio)) + "  "
                 + Sparkline.text(window.seconds.map { $0.hitRatio ?? 0 }, width: chartWidth(columns), top: 1),
-            row("  last minute", FigureText.share(window.hitRatio(inLast: span))),
+            row("  last minute", FigureText.share(now.hitRatioOfMinute)),
         ] + results(window) + [
             "", firstByte(now), "",
             row("readers", FigureText.count(now.activeReaders)), row("fills", FigureText.count(now.activeFills)), "",

@@ -1,4 +1,5 @@
 import CacheCore
+import CacheEngine
 
 /// The traffic of a service in one second: a bucket of `GET /v1/stats/live`.
 struct TrafficSecond: Hashable {
@@ -10,7 +11,7 @@ struct TrafficSecond: Hashable {
     }
 
     /// The results of requests, in the order of the output.
-    static let results = ["hit", "partial", "miss", "revalidated", "stale", "negative", "bypass", "error"]
+    static let results = ReadOutcome.Class.allCases.map(\.rawValue)
 
     var at: Timestamp
     var clientBytesFromCache: Int64
@@ -19,6 +20,10 @@ struct TrafficSecond: Hashable {
     var requests: Int64
     /// The number of requests for each of ``results``.
     var counts: [Int64]
+    /// The share of requests that were served from the cache; nil without requests.
+    var hitRatio: Double?
+    /// The same share of the last minute.
+    var hitRatioOfMinute: Double?
     /// Nil: no response began in this second.
     var firstByte: FirstByte?
     var activeReaders: Int64
@@ -34,6 +39,8 @@ struct TrafficSecond: Hashable {
         let requests = bucket.object("requests")
         self.requests = requests.integer("total") ?? 0
         counts = Self.results.map { requests.integer($0) ?? 0 }
+        hitRatio = bucket.number("requestHitRatio")
+        hitRatioOfMinute = bucket.object("lastMinute").number("requestHitRatio")
         if let times = bucket["firstByteSeconds"], let median = times.number("p50"), let p95 = times.number("p95"),
             let p99 = times.number("p99")
         {
@@ -47,9 +54,6 @@ struct TrafficSecond: Hashable {
     var time: String { RFC3339.format(at).prefix { $0 != "." } + "Z" }
 
     var clientBytes: Int64 { clientBytesFromCache + clientBytesFromUpstream }
-
-    /// The share of hits; nil without requests.
-    var hitRatio: Double? { requests > 0 ? Double(counts[0]) / Double(requests) : nil }
 
     /// The second in one line, for output without a terminal.
     var line: String {
@@ -79,13 +83,6 @@ struct TrafficWindow {
         if let last = seconds.last, second.at <= last.at { return }
         seconds.append(second)
         if seconds.count > capacity { seconds.removeFirst(seconds.count - capacity) }
-    }
-
-    /// The share of hits in the last `count` seconds; nil without requests.
-    func hitRatio(inLast count: Int) -> Double? {
-        let shown = seconds.suffix(count)
-        let requests = shown.reduce(0) { $0 + $1.requests }
-        return requests > 0 ? Double(shown.reduce(0) { $0 + $1.counts[0] }) / Double(requests) : nil
     }
 
     /// The number of requests with each result in the last `count` seconds.

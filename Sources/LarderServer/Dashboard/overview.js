@@ -33,7 +33,7 @@ export function overviewPage(page) {
   const health = make("ul");
   const top = table("Most requested assets", [
     ["Asset", "wide", assetLink], ...numbers("requests servedBytes"),
-    ["From the cache", "", ({ servedBytes, servedFromCacheBytes }) => meter(servedFromCacheBytes / servedBytes)],
+    ["From the cache", "", ({ byteHitRatio }) => meter(byteHitRatio)],
   ], (item) => item.assetId, "No asset was requested since the start.");
   const topPanel = panel("Most requested assets", {}, top.element);
 
@@ -49,18 +49,17 @@ export function overviewPage(page) {
     const slow = seconds.findLast((second) => second.firstByteSeconds)?.firstByteSeconds;
     tiles[0].show(rate(mean(sent)), some(activeReaders, "active reader"));
     tiles[1].show(rate(mean((second) => second.upstreamBytes)), some(activeFills, "active fill"));
-    tiles[2].show(percent(total(seconds, (second) => second.clientBytesFromCache) / total(seconds, sent)));
+    tiles[2].show(percent(seconds.at(-1)?.last15Minutes.byteHitRatio));
     tiles[4].show(`${count(mean((second) => second.requests.total))}/s`, `${some(total(seconds, (second) => second.requests.error), "error")} in 15 min`);
     tiles[5].show(duration(slow?.p95), slow && `p50 ${duration(slow.p50)}, p99 ${duration(slow.p99)}`);
   };
   page.on("stats", showSeconds);
   page.every(5, diskPanel, async () => {
     const [stats, policy] = await Promise.all([page.get("/v1/stats"), page.get("/v1/policy")]);
-    const { bytes: { served, upstream }, pricePerGigabyte: price } = stats;
-    const saved = Math.max(0, served - upstream);
+    const { bytes: { saved }, savedCost, pricePerGigabyte: price } = stats;
     tiles[2].show(undefined, `${percent(stats.byteHitRatio)} since the start`);
     if (!price) tiles[3].show(bytes(saved), `in ${duration(stats.uptimeSeconds)}`);
-    else tiles[3].show((saved / 1e9 * price).toFixed(2), `${bytes(saved)} at ${price} per GB`);
+    else tiles[3].show(savedCost.toFixed(2), `${bytes(saved)} at ${price} per GB`);
     showSeconds();
     disk.update(stats.store, policy);
     const items = await healthItems(page, stats);

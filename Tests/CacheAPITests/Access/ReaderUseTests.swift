@@ -1,5 +1,6 @@
 @testable import CacheAPI
 import CacheCore
+import CacheEngine
 import CacheTestKit
 import ReaderAccess
 import Testing
@@ -94,7 +95,7 @@ import Testing
         let figures = ReaderFigures()
         for number in 0..<150 { figures.add(to: "r\(number)", requests: Int64(number + 1), bytes: 1) }
         var text = PrometheusText()
-        text.add(figures.snapshot())
+        text.add(Figure<ReaderUsage>.all, figures.snapshot().labelled)
         let rows = text.text.split(separator: "\n").filter { $0.hasPrefix("larder_reader_requests_total{") }
         #expect(rows.count == 101)
         #expect(rows.contains("larder_reader_requests_total{token=\"(other)\"} \((1...50).reduce(0, +))"))

@@ -46,6 +46,22 @@ import Testing
         #expect(live.seconds(after: time(1000)).map(\.at) == [time(2000)])
     }
 
+    @Test("A second has the hit ratios of its minute and of its 15 minutes")
+    func theRatiosOfWindowsFollowTheSeconds() throws {
+        _ = live.sample(at: time(0))
+        latencies.record(.revalidated, firstByte: nil, duration: .milliseconds(3), shard: 0)
+        latencies.record(.miss, firstByte: nil, duration: .milliseconds(3), shard: 0)
+        counters.sent(fromCache: 10, fromUpstream: 30, of: asset)
+        _ = live.sample(at: time(1000))
+        let inMinute = try #require(live.sample(at: time(60_000)).last)
+        #expect(inMinute.hitRatios.request == nil && inMinute.hitRatios.byte == nil)
+        #expect(inMinute.lastMinute.request == 0.5 && inMinute.lastMinute.byte == 0.25)
+        let after = try #require(live.sample(at: time(61_000)).last)
+        #expect(after.lastMinute == HitRatios() && after.last15Minutes.request == 0.5)
+        #expect(live.sample(at: time(900_000)).last?.last15Minutes.byte == 0.25)
+        #expect(live.sample(at: time(901_000)).last?.last15Minutes == HitRatios())
+    }
+
     @Test("The last 900 seconds are kept")
     func theRingIsBounded() {
         _ = live.sample(at: time(0))

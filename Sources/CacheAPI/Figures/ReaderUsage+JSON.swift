@@ -1,24 +1,42 @@
 package import CacheCore
+import CacheEngine
 package import ReaderAccess
 
+extension Figure<ReaderUsage> {
+    /// All figures of a reader.
+    static let all: [Figure] = [
+        Figure("reader_requests_total", .count, "Content requests of each token", "requests", \.requests),
+        Figure("reader_bytes_total", .bytes, "Body bytes sent to each token", "bytes", \.bytes),
+        Figure(
+            "reader_bytes_saved_total", .bytes, "Body bytes sent to each token from the cache", "bytesFromCache",
+            \.bytesFromCache),
+    ]
+}
+
 extension ReaderUsage {
+    private static let document = FigureDocument(Figure<ReaderUsage>.all)
+
     /// The `ReaderStats` schema.
     ///
     /// - Parameter price: The price of 10^9 bytes from upstreams; nil: unknown.
     package func json(pricePerGigabyte price: Double?) -> JSON {
-        [
-            "token": .string(token), "requests": .integer(requests), "bytes": .integer(bytes),
-            "bytesFromCache": .integer(bytesFromCache),
-            "savedCost": .optional(price) { .number(Double(bytesFromCache) / 1e9 * $0) },
-        ]
+        .object(
+            [.init("token", .string(token))] + Self.document.members(of: self) + [
+                .init("savedCost", .optional(bytesFromCache.cost(at: price), JSON.number))
+            ])
     }
+}
+
+extension Int64 {
+    /// The cost of this number of bytes at a price of 10^9 bytes; nil without a price.
+    func cost(at pricePerGigabyte: Double?) -> Double? { pricePerGigabyte.map { Double(self) / 1e9 * $0 } }
 }
 
 extension [ReaderUsage] {
     /// The readers as comma-separated values with a header line (RFC 4180). `price`: as for `json`.
     package func csv(pricePerGigabyte price: Double?) -> String {
         let rows = map { usage in
-            let cost = price.map { "\(Double(usage.bytesFromCache) / 1e9 * $0)" } ?? ""
+            let cost = usage.bytesFromCache.cost(at: price).map { "\($0)" } ?? ""
             return "\(Self.field(usage.token)),\(usage.requests),\(usage.bytes),\(usage.bytesFromCache),\(cost)"
         }
         return (["token,requests,bytes,bytesFromCache,savedCost"] + rows).map { $0 + "\r\n" }.joined()
@@ -32,15 +50,14 @@ extension [ReaderUsage] {
     }
 }
 
-extension PrometheusText {
+extension [ReaderUsage] {
     /// The maximum number of readers with a label of their own. The others are added up under `(other)`, which bounds
     /// the number of time series.
-    package static let labelledReaders = 100
+    package static var labelledReaders: Int { 100 }
 
-    /// Adds the counters of readers. Those with the most requests have a label of their own.
-    package mutating func add(_ readers: [ReaderUsage]) {
-        guard !readers.isEmpty else { return }
-        let ranked = readers.sorted { ($0.requests, $1.token) > ($1.requests, $0.token) }
+    /// The readers with their labels in `/metrics`. Those with the most requests have a label of their own.
+    var labelled: [(labels: [(String, String)], root: ReaderUsage)] {
+        let ranked = sorted { ($0.requests, $1.token) > ($1.requests, $0.token) }
         var rows = Array(ranked.prefix(Self.labelledReaders)).filter { $0.token != ReaderFigures.other }
         let rest = ranked.filter { usage in !rows.contains { $0.token == usage.token } }
         if var other = rest.first {
@@ -52,15 +69,6 @@ extension PrometheusText {
             }
             rows.append(other)
         }
-        rows.sort { $0.token < $1.token }
-        add(
-            "reader_requests_total", .counter, "Content requests of each token.",
-            rows.map { ([("token", $0.token)], Double($0.requests)) })
-        add(
-            "reader_bytes_total", .counter, "Body bytes sent to each token.",
-            rows.map { ([("token", $0.token)], Double($0.bytes)) })
-        add(
-            "reader_bytes_saved_total", .counter, "Body bytes sent to each token from the cache.",
-            rows.map { ([("token", $0.token)], Double($0.bytesFromCache)) })
+        return rows.sorted { $0.token < $1.token }.map { ([("token", $0.token)], $0) }
     }
 }

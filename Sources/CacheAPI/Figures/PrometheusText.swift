@@ -1,10 +1,8 @@
-package import CacheCore
+import CacheCore
+package import CacheEngine
 
 /// Builder for the Prometheus text exposition format, version 0.0.4, or for OpenMetrics 1.0.
 package struct PrometheusText {
-    /// The type of a metric.
-    package enum Kind: String { case counter, gauge, histogram }
-
     /// The two text formats. OpenMetrics has exemplars.
     package enum Format: Sendable {
         case prometheus, openMetrics
@@ -25,42 +23,38 @@ package struct PrometheusText {
     /// The whole text.
     package var text: String { format == .openMetrics ? lines + "# EOF\n" : lines }
 
-    /// Adds one metric with its samples. The name gets the prefix `larder_`.
-    package mutating func add(
-        _ name: String, _ kind: Kind, _ help: String, _ samples: [(labels: [(String, String)], value: Double)]
-    ) {
-        describe(name, kind, help)
-        for sample in samples { add(name, sample.labels, sample.value) }
-    }
-
-    /// Adds a metric with one sample without labels.
-    package mutating func add(_ name: String, _ kind: Kind, _ help: String, _ value: Double) {
-        add(name, kind, help, [([], value)])
-    }
-
-    /// Adds a histogram with cumulative buckets.
-    package mutating func add(
-        _ name: String, _ help: String, _ rows: [(labels: [(String, String)], histogram: HistogramSnapshot)]
-    ) {
-        describe(name, .histogram, help)
-        for (labels, histogram) in rows {
-            var below: UInt64 = 0
-            for (bucket, count) in histogram.counts.enumerated() {
-                below += count
-                let isLast = bucket == histogram.bounds.values.count
-                let bound = isLast ? "+Inf" : "\(histogram.bounds.values[bucket])"
-                add(name + "_bucket", labels + [("le", bound)], Double(below), histogram.exemplars[bucket])
+    /// Adds the figures of a table that are metrics. `rows`: the values that they are read from, each with its labels.
+    package mutating func add<Root>(_ figures: [Figure<Root>], _ rows: [(labels: [(String, String)], root: Root)]) {
+        for figure in figures {
+            guard let metric = figure.metric else { continue }
+            describe(metric, figure.kind.rawValue, figure.help)
+            for (labels, root) in rows {
+                for sample in figure.samples(of: root) { add(metric, labels + sample.labels, sample.value) }
+                if case .distributions(let distributions) = figure.source {
+                    for row in distributions(root) { add(metric, labels + row.labels, row.histogram) }
+                }
             }
-            add(name + "_sum", labels, histogram.sum)
-            add(name + "_count", labels, Double(below))
         }
     }
 
-    private mutating func describe(_ name: String, _ kind: Kind, _ help: String) {
+    /// Adds a histogram with cumulative buckets.
+    private mutating func add(_ name: String, _ labels: [(String, String)], _ histogram: HistogramSnapshot) {
+        var below: UInt64 = 0
+        for (bucket, count) in histogram.counts.enumerated() {
+            below += count
+            let isLast = bucket == histogram.bounds.values.count
+            let bound = isLast ? "+Inf" : "\(histogram.bounds.values[bucket])"
+            add(name + "_bucket", labels + [("le", bound)], Double(below), histogram.exemplars[bucket])
+        }
+        add(name + "_sum", labels, histogram.sum)
+        add(name + "_count", labels, Double(below))
+    }
+
+    private mutating func describe(_ name: String, _ kind: String, _ help: String) {
         // In OpenMetrics the name of a counter has no suffix; its sample has.
-        let isShort = format == .openMetrics && kind == .counter && name.hasSuffix("_total")
+        let isShort = format == .openMetrics && kind == "counter" && name.hasSuffix("_total")
         let family = "larder_" + (isShort ? String(name.dropLast("_total".count)) : name)
-        lines += "# HELP \(family) \(help)\n# TYPE \(family) \(kind.rawValue)\n"
+        lines += "# HELP \(family) \(help.replacing("`", with: "")).\n# TYPE \(family) \(kind)\n"
     }
 
     private mutating func add(
