@@ -79,7 +79,9 @@ class Repository:
         self.literals = set(re.findall(r'"([\w.]+)"', swift))
         rows = (ROOT / "docs" / "configuration.md").read_text()
         self.settings = set(re.findall(r"^\| `([\w.<>\[\]]+)`", rows, re.M))
-        self.members = set(re.findall(r"(\w+):", (ROOT / "openapi.yaml").read_text()))
+        interface = (ROOT / "openapi.yaml").read_text()
+        self.members = set(re.findall(r"(\w+):", interface))
+        self.declared.update(re.findall(r"^    (\w+):", interface, re.M))
         self.groups = {key.split(".")[0] for key in self.settings if "." in key}
         self.paths = {file.relative_to(ROOT).as_posix() for file in self.files}
         self.paths |= {parent.as_posix() for path in list(self.paths) for parent in pathlib.PurePath(path).parents}
