@@ -34,6 +34,7 @@ enum Larder {
         // One event loop per core that this process may use.
         NIOSingletons.groupLoopCountSuggestion = min(System.coreCount, ProcessLimits.cores ?? .max)
         let logger = Logger(label: "larder")
+        let supervisor = Supervisor(environment: ProcessInfo.processInfo.environment, process: getpid())
         let connections = files.connections(
             wished: settings.limits.maxConnections, sockets: settings.listen.address.socketCount)
         logger.info("open files", metadata: files.metadata(connections: connections))
@@ -68,14 +69,13 @@ enum Larder {
         let isServing = Atomic(false)
         let server = try makeServer(cache, counter, live, reloader, logger: logger) { bound in
             isServing.store(true, ordering: .relaxed)
-            logger.notice("serving", metadata: ["address": "\(bound.urls.joined(separator: " "))"])
+            supervisor.serves(bound, logger: logger)
         }
-        let readiness = ReadinessService(cache: cache, delay: settings.limits.shutdownDelay, clock: ContinuousClock())
-        let services: [any Service] =
-            (tracing.exporter.map { [TraceService(exporter: $0)] } ?? []) + [
-                CacheService(cache: cache), readers, server, reloader, HeapTrimmer(clock: ContinuousClock()),
-                HangUpService(reloader: reloader, logger: logger), readiness,
-            ]
+        let background: [any Service] = [
+            CacheService(cache: cache), readers, server, reloader, HeapTrimmer(clock: ContinuousClock()),
+            HangUpService(reloader: reloader, supervisor: supervisor, logger: logger),
+        ]
+        let services = frame(background, cache, tracing.exporter, supervisor, delay: settings.limits.shutdownDelay)
         let group = serviceGroup(services, settings.limits, logger: logger)
         for loop in MultiThreadedEventLoopGroup.singleton.makeIterator() { loop.execute { ThreadPriority.raise() } }
         let outcome = await Result.of { try await group.run() }
@@ -102,6 +102,18 @@ enum Larder {
             guard case .invalidField(let key) = error.code else { throw error }
             throw SettingsError(key, error.message)
         }
+    }
+
+    /// The services in the order of their start, with those that a shutdown ends first and last.
+    private static func frame(
+        _ services: [any Service], _ cache: AssetCache, _ exporter: OTLPExporter?, _ supervisor: Supervisor,
+        delay: Duration
+    ) -> [any Service] {
+        let watchdog = WatchdogService(
+            supervisor: supervisor, group: MultiThreadedEventLoopGroup.singleton, clock: ContinuousClock())
+        let readiness = ReadinessService(
+            cache: cache, supervisor: supervisor, delay: delay, clock: ContinuousClock())
+        return [watchdog] + (exporter.map { [TraceService(exporter: $0)] } ?? []) + services + [readiness]
     }
 
     /// The group that ends the services after a signal, within the time limits for a shutdown.
@@ -182,6 +194,15 @@ enum Larder {
     }
 }
 
+extension Supervisor {
+    /// Logs and reports that the server listens.
+    fileprivate func serves(_ bound: BoundAddresses, logger: Logger) {
+        let addresses = bound.urls.joined(separator: " ")
+        logger.notice("serving", metadata: ["address": "\(addresses)"])
+        notify(.ready(status: "Serving \(addresses)"))
+    }
+}
+
 /// Background tasks of the cache.
 private struct CacheService: Service {
     let cache: AssetCache
@@ -208,13 +229,20 @@ private struct TraceService: Service {
 /// Reloads the configuration on SIGHUP.
 private struct HangUpService: Service {
     let reloader: Reloader
+    let supervisor: Supervisor
     let logger: Logger
 
     func run() async throws {
         for await _ in await UnixSignalsSequence(trapping: .sighup).cancelOnGracefulShutdown() {
             logger.notice("SIGHUP received")
-            // The reloader records and logs the fault.
-            _ = try? await reloader.reload()
+            supervisor.notify(.reloading(at: Supervisor.monotonicTime()))
+            do {
+                _ = try await reloader.reload()
+                supervisor.notify(.ready(status: "Serving with the reloaded configuration"))
+            } catch {
+                // The reloader records and logs the fault.
+                supervisor.notify(.ready(status: "Serving with the last valid configuration; the log names the fault"))
+            }
         }
     }
 }
@@ -225,11 +253,13 @@ private struct HangUpService: Service {
 /// false; 2. the delay passes; 3. the server stops accepting connections.
 private struct ReadinessService: Service {
     let cache: AssetCache
+    let supervisor: Supervisor
     let delay: Duration
     let clock: any Clock<Duration>
 
     func run() async throws {
         try await gracefulShutdown()
+        supervisor.notify(.stopping(status: "Finishing the requests in progress"))
         cache.drain()
         try await clock.sleep(for: delay)
     }
