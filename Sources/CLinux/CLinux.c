@@ -7,7 +7,9 @@
 #include <malloc.h>
 #include <sched.h>
 #include <sys/file.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
+#include <sys/timex.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -94,6 +96,24 @@ int64_t larder_free_bytes(const char *path) {
     struct statvfs status;
     if (statvfs(path, &status) != 0) return -1;
     return (int64_t)status.f_bavail * (int64_t)status.f_frsize;
+}
+
+int64_t larder_disk_bytes(const char *path) {
+    struct statvfs status;
+    if (statvfs(path, &status) != 0) return -1;
+    return (int64_t)status.f_blocks * (int64_t)status.f_frsize;
+}
+
+int64_t larder_file_system(const char *path) {
+    struct statfs status;
+    if (statfs(path, &status) != 0) return -1;
+    return (int64_t)status.f_type;
+}
+
+int larder_clock_is_synchronized(void) {
+    struct timex clock = {0};
+    if (adjtimex(&clock) < 0) return -1;
+    return (clock.status & STA_UNSYNC) == 0;
 }
 
 int larder_usable_cores(void) {

@@ -63,6 +63,15 @@ int larder_lock_exclusive(int descriptor);
 /// statvfs(3): bytes that an unprivileged process can still write to the file system of `path`.
 int64_t larder_free_bytes(const char *_Nonnull path);
 
+/// statvfs(3): size in bytes of the file system of `path`; -1 if it is unknown.
+int64_t larder_disk_bytes(const char *_Nonnull path);
+
+/// statfs(2): type of the file system of `path`, a magic number; -1 if it is unknown.
+int64_t larder_file_system(const char *_Nonnull path);
+
+/// adjtimex(2): whether the kernel reports that the wall clock is synchronized; -1 if it is unknown.
+int larder_clock_is_synchronized(void);
+
 /// sched_getaffinity(2): number of processor cores that this process may use.
 int larder_usable_cores(void);
 

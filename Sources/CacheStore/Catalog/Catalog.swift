@@ -115,6 +115,14 @@ package final class Catalog: Sendable {
         return configuration
     }
 
+    /// A connection that changes nothing, also while a service uses the catalog. A locked catalog is retried for 5 s.
+    static func readOnly(_ path: String) throws -> DatabaseQueue {
+        var configuration = Configuration()
+        configuration.readonly = true
+        configuration.busyMode = .timeout(5)
+        return try DatabaseQueue(path: path, configuration: configuration)
+    }
+
     /// Sets `synchronous = FULL` and verifies it. This must follow the opening: GRDB sets `synchronous = NORMAL` when
     /// it opens in WAL mode, after all hooks.
     private static func makeDurable(_ pool: DatabasePool) throws {
@@ -142,7 +150,7 @@ package final class Catalog: Sendable {
 
     /// Checks the applied migrations. An older version has applied a prefix of the migrations known here. A newer
     /// version has applied all of them and more: that throws `conflict`. Any other list is damage.
-    private static func checkVersion(_ pool: DatabasePool, _ path: String, _ migrator: DatabaseMigrator) throws {
+    static func checkVersion(_ pool: some DatabaseReader, _ path: String, _ migrator: DatabaseMigrator) throws {
         let damage = DatabaseError(
             resultCode: .SQLITE_CORRUPT, message: "its list of migrations is not one of a known version")
         let applied: Set<String>

@@ -42,6 +42,15 @@ final class DirectoryLock: Sendable {
         if let held { disk.close(held) }
     }
 
+    /// The process that holds the lock, as in `process 12 since 2026-01-01T00:00:00Z`; nil: none. Holds a free lock for a
+    /// moment.
+    static func holder(in layout: StoreLayout, disk: any Disk) throws(CacheError) -> String? {
+        guard try disk.status(of: layout.lock) != nil else { return nil }
+        let descriptor = try disk.open(layout.lock, .readOnly)
+        defer { disk.close(descriptor) }
+        return try disk.lock(descriptor) ? nil : holder(descriptor, disk)
+    }
+
     /// Description of the process that holds the lock, from the lock file.
     private static func holder(_ descriptor: Descriptor, _ disk: any Disk) -> String {
         // An unreadable line does not change the fact that the lock is held.

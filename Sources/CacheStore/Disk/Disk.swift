@@ -70,7 +70,7 @@ extension Disk {
 /// A file system's support for holes.
 package struct HoleSupport: Hashable, Sendable {
     /// Whether unwritten ranges occupy no disk space.
-    var areSparse: Bool
+    package var areSparse: Bool
     /// Whether ranges in the middle of a file can be deallocated.
     package var canBePunched: Bool
 }

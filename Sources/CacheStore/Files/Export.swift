@@ -83,11 +83,7 @@ package enum Export {
     /// Opens the catalog read-only and looks the asset up. A locked catalog is retried for 5 s.
     private static func source(_ text: String, _ layout: StoreLayout) throws(CacheError) -> Source {
         do {
-            var configuration = Configuration()
-            configuration.readonly = true
-            configuration.busyMode = .timeout(5)
-            let queue = try DatabaseQueue(path: layout.catalog, configuration: configuration)
-            return try queue.read { db in try source(text, db) }
+            return try Catalog.readOnly(layout.catalog).read { db in try source(text, db) }
         } catch {
             throw CacheError(database: error)
         }

@@ -156,6 +156,12 @@ extension Store {
     /// foreign files but no file of a store.
     static func takeDirectory(_ layout: StoreLayout, _ disk: any Disk) throws(CacheError) -> Bool {
         if try disk.createDirectory(layout.directory) { return true }
+        try checkOwnership(layout, disk)
+        return false
+    }
+
+    /// Throws `conflict` if the directory contains foreign files but no file of a store.
+    static func checkOwnership(_ layout: StoreLayout, _ disk: any Disk) throws(CacheError) {
         let names = try disk.list(layout.directory)
         // Hidden files and `lost+found` do not count as foreign.
         let strangers = names.filter { !$0.hasPrefix(".") && $0 != "lost+found" }.sorted()
@@ -169,7 +175,6 @@ extension Store {
                 "The data directory \(layout.directory) is not a store of Larder: it contains \(strangers[0]) and no file of"
                     + " a store. Choose an empty directory, or one that does not exist yet.")
         }
-        return false
     }
 
     /// Tests the file system's support for sparse files and hole punching, and logs missing support.

@@ -8,8 +8,8 @@ struct LarderCommand: AsyncParsableCommand {
         abstract: "A cache for byte ranges of audio and video files, with an HTTP interface to manage it.",
         version: version,
         subcommands: [
-            ServeCommand.self, ConfigCommand.self, HealthcheckCommand.self, VerifyCommand.self, ExportCommand.self,
-            SimulateCommand.self, TokenCommand.self, MonitoringCommand.self, VersionCommand.self,
+            ServeCommand.self, ConfigCommand.self, DoctorCommand.self, HealthcheckCommand.self, VerifyCommand.self,
+            ExportCommand.self, SimulateCommand.self, TokenCommand.self, MonitoringCommand.self, VersionCommand.self,
         ],
         groupedSubcommands: [CommandGroup(name: "Client", subcommands: ClientCommands.all)],
         defaultSubcommand: ServeCommand.self)

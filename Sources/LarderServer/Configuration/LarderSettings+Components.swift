@@ -45,14 +45,6 @@ extension LarderSettings {
     func apiSettings(
         openAPI: String, dashboard: [APISettings.DashboardFile] = [], readers: AccessRules = AccessRules()
     ) -> APISettings {
-        var tls: APISettings.TLS?
-        if let certificate = listen.certificateFile, let key = listen.keyFile {
-            tls = APISettings.TLS(certificateFile: certificate, keyFile: key)
-            tls?.clients = listen.clientCAFile.map {
-                APISettings.TLS.Clients(
-                    authoritiesFile: $0, isRequired: listen.clientAuthentication == .required)
-            }
-        }
         let origins: CORSRules.Origins =
             if cors.allowedOrigins.contains("*") { .any } else if cors.allowedOrigins.isEmpty { .none } else {
                 .these(Set(cors.allowedOrigins))
@@ -63,7 +55,7 @@ extension LarderSettings {
             case .unix(let path): .unix(path: path, mode: listen.socketMode)
             }
         var settings = APISettings(
-            listener: listener, tls: tls, access: readers,
+            listener: listener, tls: listen.tls, access: readers,
             cors: CORSRules(origins: origins),
             limits: APISettings.Limits(
                 bodyBytes: limits.bodyBytes, requestBodies: limits.requestBodies,
@@ -74,5 +66,17 @@ extension LarderSettings {
             dashboard: isDashboardEnabled ? dashboard : [])
         settings.accessLog = log.accessLog
         return settings
+    }
+}
+
+extension ListenSettings {
+    /// The files of the certificates; nil without HTTPS.
+    var tls: APISettings.TLS? {
+        guard let certificateFile, let keyFile else { return nil }
+        var tls = APISettings.TLS(certificateFile: certificateFile, keyFile: keyFile)
+        tls.clients = clientCAFile.map {
+            APISettings.TLS.Clients(authoritiesFile: $0, isRequired: clientAuthentication == .required)
+        }
+        return tls
     }
 }

@@ -114,6 +114,9 @@ struct SettingsOptions: ParsableArguments {
         ]
     }
 
+    /// The inputs of the settings. Throws for an invalid `--set`.
+    func input() throws(SettingsError) -> SettingsInput { try source.input(flags: flags) }
+
     func settings(
         environment: [String: String] = ProcessInfo.processInfo.environment
     ) throws(SettingsError) -> LarderSettings {

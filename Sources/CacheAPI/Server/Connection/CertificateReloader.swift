@@ -48,6 +48,13 @@ package final class CertificateReloader: Service {
     /// The TLS context for the next connection.
     package var context: NIOSSLContext { state.withLock { $0.context } }
 
+    /// The time after which the first certificate of the chain is invalid; nil if it cannot be read.
+    package var expiry: Timestamp? {
+        // `init` has parsed the same bytes.
+        let chain = state.withLock { try? NIOSSLCertificate.fromPEMBytes(Array($0.bytes[0])) }
+        return chain?.first.map { Timestamp(milliseconds: Int64($0.notValidAfter) * 1000) }
+    }
+
     /// Calls ``refresh()`` every `checkInterval` until graceful shutdown.
     package func run() async throws {
         await cancelWhenGracefulShutdown { [self] in
