@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run test unit lint files demo readme scenario soak faults fuzz tsan asan fills bench micro eviction conformance media ui monitoring traces accounts client network upstreams api image
+.PHONY: help setup run test unit lint files demo readme scenario soak faults fuzz tsan asan fills bench micro eviction conformance media ui monitoring traces accounts client network upstreams api dist deb packaging image
 
 LISTEN ?= 127.0.0.1:8080
 DATA ?= ./larder-data
@@ -23,6 +23,7 @@ help: ## print this list
 	@echo "  make fills ONLY=herd,far ROUNDS=1 JSON=fills.json"
 	@echo "  make bench ONLY=warm ROUNDS=3 JSON=bench.json"
 	@echo "  make conformance PEER=nginx     PEER=varnish     ONLY=13     ONLY=if-range     FAST_PATH=off"
+	@echo "  make dist RESOLVED=Package.resolved     PROGRAM=.build/release/larder"
 	@echo "  make image IMAGE=larder:dev BUILD_IMAGE=swift:6.2-bookworm RUN_IMAGE=debian:bookworm-slim"
 
 setup: ## install the libraries for a build (apt), or print the packages to install
@@ -48,6 +49,7 @@ test: setup ## run all tests: HTTP conformance over real sockets, then the tests
 	@scripts/network .build/debug/larder --brief
 	@scripts/accounts .build/debug/larder --brief
 	@scripts/readme .build/debug/larder
+	@scripts/packaging .build/debug/larder
 	@ONLY=overlap,herd,cuts,slow scripts/fills .build/debug/larder --brief
 	@Benchmarks/bench .build/debug/larder --brief
 	@BRIEF=1 SEED=$(if $(filter random,$(SEED)),,$(or $(SEED),1)) ONLY=kill,flips,catalog,full,small,aborts,load,fuzz scripts/faults .build/debug/larder
@@ -163,6 +165,18 @@ upstreams: setup ## test with real upstream servers: nginx, Apache, lighttpd, Ca
 api: setup ## test openapi.yaml against a running service: a generated client calls every operation, schemathesis sends requests
 	$(RELEASE) --product larder
 	@scripts/api $(LARDER)
+
+# PROGRAM is a built program; without it, these targets build one for release.
+dist: $(if $(PROGRAM),,setup) ## make a tarball of an installation in .build/dist (RESOLVED=file of package versions)
+	$(if $(PROGRAM),,RESOLVED='$(RESOLVED)' $(RELEASE) --product larder)
+	@scripts/dist $(or $(PROGRAM),$(LARDER))
+
+deb: $(if $(PROGRAM),,setup) ## make the Debian package in .build/dist, and check it with lintian
+	$(if $(PROGRAM),,RESOLVED='$(RESOLVED)' $(RELEASE) --product larder)
+	@scripts/deb $(or $(PROGRAM),$(LARDER))
+
+packaging: deb ## test tarball and package: equal bytes, files, service managers, doctor; install, upgrade, remove in a chroot
+	@scripts/packaging $(or $(PROGRAM),$(LARDER)) --all
 
 image: ## build the container image with docker, podman or buildah
 	@scripts/image
