@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run test unit lint files demo readme scenario soak faults fuzz tsan asan fills bench micro eviction conformance media ui monitoring traces accounts client network upstreams api dist deb packaging image
+.PHONY: help setup run test unit lint files demo readme scenario soak faults fuzz tsan asan fills bench micro eviction conformance media ui monitoring traces accounts client network upstreams api dist deb packaging image packed-image
 
 LISTEN ?= 127.0.0.1:8080
 DATA ?= ./larder-data
@@ -178,5 +178,11 @@ deb: $(if $(PROGRAM),,setup) ## make the Debian package in .build/dist, and chec
 packaging: deb ## test tarball and package: equal bytes, files, service managers, doctor; install, upgrade, remove in a chroot
 	@scripts/packaging $(or $(PROGRAM),$(LARDER)) --all
 
-image: ## build the container image with docker, podman or buildah
-	@scripts/image
+image: ## build the container image with docker or podman, otherwise with buildah and debootstrap; check the latter
+	@if [ -z '$(PROGRAM)' ] && { docker info || podman info; } >/dev/null 2>&1; then scripts/image; \
+	else $(MAKE) --no-print-directory packed-image; fi
+
+packed-image: $(if $(PROGRAM),,setup)
+	$(if $(PROGRAM),,$(RELEASE) --product larder)
+	@scripts/image $(or $(PROGRAM),$(LARDER))
+	@python3 -B Tests/Packaging/image.py --image .build/dist/larder-image.tar.gz
