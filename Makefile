@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run test unit lint files demo readme scenario soak faults fuzz tsan asan fills bench micro eviction conformance media ui monitoring traces accounts client network upstreams api dist deb packaging image packed-image
+.PHONY: help setup run test unit lint files demo readme scenario soak faults fuzz tsan asan fills bench micro eviction conformance media ui monitoring traces accounts client network upstreams api dist deb packaging image packed-image kubernetes
 
 LISTEN ?= 127.0.0.1:8080
 DATA ?= ./larder-data
@@ -50,6 +50,7 @@ test: setup ## run all tests: HTTP conformance over real sockets, then the tests
 	@scripts/accounts .build/debug/larder --brief
 	@scripts/readme .build/debug/larder
 	@scripts/packaging .build/debug/larder
+	@scripts/kubernetes .build/debug/larder
 	@ONLY=overlap,herd,cuts,slow scripts/fills .build/debug/larder --brief
 	@Benchmarks/bench .build/debug/larder --brief
 	@BRIEF=1 SEED=$(if $(filter random,$(SEED)),,$(or $(SEED),1)) ONLY=kill,flips,catalog,full,small,aborts,load,fuzz scripts/faults .build/debug/larder
@@ -186,3 +187,7 @@ packed-image: $(if $(PROGRAM),,setup)
 	$(if $(PROGRAM),,$(RELEASE) --product larder)
 	@scripts/image $(or $(PROGRAM),$(LARDER))
 	@python3 -B Tests/Packaging/image.py --image .build/dist/larder-image.tar.gz
+
+kubernetes: $(if $(PROGRAM),,setup) ## render and validate the Helm chart in deploy/chart
+	$(if $(PROGRAM),,$(RELEASE) --product larder)
+	@scripts/kubernetes $(or $(PROGRAM),$(LARDER))
