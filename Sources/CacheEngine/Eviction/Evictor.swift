@@ -218,10 +218,11 @@ struct Evictor: Sendable {
     private func drop(
         _ plan: [EvictionReport.Entry], because reason: EvictionReason
     ) async throws(CacheError) -> [EvictionReport.Entry] {
+        let assets = try await openToTake(plan.map(\.assetID))
+        defer { for asset in assets.values { context.openAssets.release(asset) } }
         var opened: [(asset: OpenAsset, ranges: [ByteRange])] = []
-        defer { for (asset, _) in opened { context.openAssets.release(asset) } }
         for entry in plan {
-            if let asset = try await openToTake(entry.assetID) {
+            if let asset = assets[entry.assetID] {
                 opened.append((asset, entry.ranges))
             } else {
                 space.with { ledger in for range in entry.ranges { ledger.gone(range, of: entry.assetID) } }
@@ -253,11 +254,8 @@ struct Evictor: Sendable {
         while !rest.isEmpty {
             let batch = Array(rest.prefix(Self.batch))
             rest = rest.dropFirst(batch.count)
-            var assets: [OpenAsset] = []
+            var assets = Array(try await openToTake(batch).values)
             defer { for asset in assets { context.openAssets.release(asset) } }
-            for id in batch {
-                if let asset = try await openToTake(id) { assets.append(asset) }
-            }
             context.openAssets.beginRemoval(of: batch)
             defer { context.openAssets.endRemoval(of: batch) }
             while let asset = assets.popLast() {  // an asset that is not in use is closed, which frees its space
@@ -301,6 +299,37 @@ struct Evictor: Sendable {
         space.measured(free: free, refused: context.store.refusedWrites, at: context.uptime())
         if !space.isShortOfDisk { context.store.preferMemory(false) }
     }
+
+    /// Acquires the known ones of different assets, several at a time: each is loaded from the catalog and the disk, which
+    /// takes longer than the eviction of a small asset. If one fails, none is acquired.
+    private func openToTake(_ ids: [AssetID]) async throws(CacheError) -> [AssetID: OpenAsset] {
+        let outcomes = await withTaskGroup(of: (AssetID, Result<OpenAsset?, CacheError>).self) { group in
+            var outcomes: [(AssetID, Result<OpenAsset?, CacheError>)] = []
+            for (index, id) in ids.enumerated() {
+                if index >= Self.opening, let outcome = await group.next() { outcomes.append(outcome) }
+                group.addTask {
+                    do throws(CacheError) { return (id, .success(try await openToTake(id))) } catch {
+                        return (id, .failure(error))
+                    }
+                }
+            }
+            for await outcome in group { outcomes.append(outcome) }
+            return outcomes
+        }
+        var (assets, failure): ([AssetID: OpenAsset], CacheError?) = ([:], nil)
+        for (id, outcome) in outcomes {
+            switch outcome {
+            case .success(let asset): assets[id] = asset
+            case .failure(let error): failure = failure ?? error
+            }
+        }
+        guard let failure else { return assets }
+        for asset in assets.values { context.openAssets.release(asset) }
+        throw failure
+    }
+
+    /// The number of assets that are opened at a time.
+    private static let opening = 16
 
     /// Acquires an asset to evict from it; nil if there is none. An asset with a file that cannot be opened is removed
     /// with its record, because it would block the eviction of all others.
