@@ -72,7 +72,7 @@ struct ColumnCodec<Value>: Sendable {
     }
 
     /// A codec by way of another type.
-    static func by<Stored: DatabaseValueConvertible>(
+    static func by<Stored: DatabaseValueConvertible & SendableMetatype>(
         _ encode: @escaping @Sendable (Value, SecretBox) throws -> Stored,
         _ decode: @escaping @Sendable (Stored, SecretBox) throws -> Value
     ) -> ColumnCodec {
@@ -89,13 +89,7 @@ extension ColumnCodec where Value: DatabaseValueConvertible & Sendable {
 
 extension ColumnCodec<Timestamp> {
     /// Milliseconds since 1970.
-    static let timestamp = by({ $0.milliseconds }, { Timestamp(milliseconds: $0) })
-
-    private static func by(
-        _ encode: @escaping @Sendable (Timestamp) -> Int64, _ decode: @escaping @Sendable (Int64) -> Timestamp
-    ) -> ColumnCodec {
-        by({ value, _ in encode(value) }, { stored, _ in decode(stored) })
-    }
+    static let timestamp = by({ time, _ in time.milliseconds }, { stored, _ in Timestamp(milliseconds: stored) })
 }
 
 extension ColumnCodec<Duration> {
@@ -112,14 +106,14 @@ extension ColumnCodec<AssetID> {
     static let assetID = by({ id, _ in RowCoding.blob(id) }, { stored, _ in try RowCoding.assetID(stored) })
 }
 
-extension ColumnCodec where Value: Codable {
+extension ColumnCodec where Value: Codable & SendableMetatype {
     /// JSON text.
     static var json: ColumnCodec {
         by({ value, _ in try RowCoding.json(value) }, { text, _ in try RowCoding.value(json: text) })
     }
 }
 
-extension ColumnCodec where Value: RawRepresentable<String> {
+extension ColumnCodec where Value: RawRepresentable<String> & SendableMetatype {
     /// A value of a closed list. `noun`: the value in errors, with an article.
     static func choice(_ noun: String) -> ColumnCodec {
         by({ value, _ in value.rawValue }, { text, _ in try RowCoding.choice(text, noun) })
