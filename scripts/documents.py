@@ -28,7 +28,7 @@ VARIABLE = re.compile(r"LARDER_[A-Z0-9_]+")
 DECLARATION = re.compile(r"\b(?:struct|class|enum|protocol|actor|typealias|associatedtype|func|var|let|case|def|macro) `?(\w+)")
 #: Names of other projects, formats and standards.
 FOREIGN = set("""
-    AVPlayer ByteBuffer Clock ContinuousClock DatabasePool DispatchQueue ETag EventSource HTTP1ToHTTPServerCodec
+    AVPlayer Package.resolved ByteBuffer Clock ContinuousClock DatabasePool DispatchQueue ETag EventSource HTTP1ToHTTPServerCodec
     HTTPConnectionStateHandler HTTPResponseCompressor HTTPResponseEncoder NIOSSLServerHandler OpenSSL SwiftNIO Task TaskGroup WebM
 """.split())
 #: Header fields; those with a hyphen need no exception.

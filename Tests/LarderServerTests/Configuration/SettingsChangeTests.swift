@@ -19,7 +19,8 @@ import Testing
         "log.access": "off", "dashboard.enabled": "false", "jobs.concurrency": "3", "scrub.interval": "7d",
         "scrub.bytesPerSecond": "1MiB", "telemetry.traces.endpoint": "http://127.0.0.1/v1/traces",
         "telemetry.traces.headersFile": "h", "telemetry.traces.sampleRatio": "0.5", "telemetry.traces.timeout": "3s",
-        "upstream.workers": "3", "limits.maxConnections": "3", "limits.drainTimeout": "3s",
+        "upstream.workers": "3", "upstream.dns.maxAge": "3s",
+        "upstream.connectionMaxAge": "3s", "limits.maxConnections": "3", "limits.drainTimeout": "3s",
         "limits.shutdownDelay": "3s",
     ]
 
