@@ -50,7 +50,7 @@ test: setup ## run all tests: HTTP conformance over real sockets, then the tests
 	@scripts/accounts .build/debug/larder --brief
 	@scripts/readme .build/debug/larder
 	@scripts/packaging .build/debug/larder
-	@scripts/kubernetes .build/debug/larder
+	@scripts/kubernetes .build/debug/larder --brief
 	@ONLY=overlap,herd,cuts,slow scripts/fills .build/debug/larder --brief
 	@Benchmarks/bench .build/debug/larder --brief
 	@BRIEF=1 SEED=$(if $(filter random,$(SEED)),,$(or $(SEED),1)) ONLY=kill,flips,catalog,full,small,aborts,load,fuzz scripts/faults .build/debug/larder
