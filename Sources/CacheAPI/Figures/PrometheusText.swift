@@ -24,12 +24,17 @@ package struct PrometheusText {
     package var text: String { format == .openMetrics ? lines + "# EOF\n" : lines }
 
     /// Adds the figures of a table that are metrics. `rows`: the values that they are read from, each with its labels.
+    /// A figure whose samples are known at run time only is left out while it has none.
     package mutating func add<Root>(_ figures: [Figure<Root>], _ rows: [(labels: [(String, String)], root: Root)]) {
         for figure in figures {
             guard let metric = figure.metric else { continue }
+            let samples = rows.flatMap { labels, root in
+                figure.samples(of: root).map { (labels: labels + $0.labels, value: $0.value) }
+            }
+            if case .samples = figure.source, samples.isEmpty { continue }
             describe(metric, figure.kind.rawValue, figure.help)
+            for sample in samples { add(metric, sample.labels, sample.value) }
             for (labels, root) in rows {
-                for sample in figure.samples(of: root) { add(metric, labels + sample.labels, sample.value) }
                 if case .distributions(let distributions) = figure.source {
                     for row in distributions(root) { add(metric, labels + row.labels, row.histogram) }
                 }

@@ -11,7 +11,7 @@ import Testing
             if line.hasPrefix("# TYPE ") {
                 guard let name = declared(line), types.insert(name).inserted else { return nil }
             } else {
-                guard let (series, value) = sample(line), types.contains(series.prefix { $0 != "{" }),
+                guard let (series, value) = sample(line), types.contains(family(of: series, in: types)),
                     samples.updateValue(value, forKey: series) == nil
                 else { return nil }
             }
@@ -19,10 +19,17 @@ import Testing
         return samples
     }
 
+    /// The name of a series without its labels, and without the suffix of a part of a histogram.
+    private func family(of series: String, in types: Set<Substring>) -> Substring {
+        let name = series.prefix { $0 != "{" }
+        let parts = ["_bucket", "_sum", "_count"].filter(name.hasSuffix).map { name.dropLast($0.count) }
+        return parts.first(where: types.contains) ?? name
+    }
+
     /// The name that a `TYPE` line declares.
     private func declared(_ line: Substring) -> Substring? {
         let words = line.split(separator: " ")
-        guard words.count == 4, ["counter", "gauge"].contains(words[3]) else { return nil }
+        guard words.count == 4, ["counter", "gauge", "histogram"].contains(words[3]) else { return nil }
         return words[2]
     }
 
