@@ -151,7 +151,7 @@ package enum FigureValue: Hashable, Sendable {
 }
 
 /// A type whose values are values of figures.
-package protocol FigureConvertible {
+package protocol FigureConvertible: SendableMetatype {
     var figure: FigureValue { get }
 }
 

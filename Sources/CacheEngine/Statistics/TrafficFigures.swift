@@ -1,4 +1,4 @@
-package import CacheCore
+import CacheCore
 import Foundation
 
 /// Traffic counters of one origin or of all. Each event is counted once, so the counters of groups can be added.
