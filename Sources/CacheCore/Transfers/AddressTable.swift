@@ -148,7 +148,7 @@ package struct AddressTable: Sendable {
 
     /// The uptime at which the next probe is due; nil: none is needed.
     package func nextProbe(at now: Duration) -> Duration? {
-        probed(at: now).flatMap { $0.value.addresses.compactMap(\.probeDue) }.min()
+        probed(at: now).lazy.flatMap { $0.value.addresses.lazy.compactMap(\.probeDue) }.min()
     }
 
     /// The suspect addresses whose pause is over. A probe of each is in flight until `succeeded` or `failed`.
@@ -165,9 +165,10 @@ package struct AddressTable: Sendable {
     }
 
     /// The servers whose suspect addresses are probed. Without an alternative, the next request is the probe.
-    private func probed(at now: Duration) -> [String: Server] {
-        servers.filter { _, server in
-            guard now - server.lastUse < Self.probedPeriod, server.addresses.contains(where: \.isSuspect) else {
+    /// Lazy, because a worker asks in each iteration.
+    private func probed(at now: Duration) -> some Sequence<(key: String, value: Server)> {
+        servers.lazy.filter { _, server in
+            guard server.addresses.contains(where: \.isSuspect), now - server.lastUse < Self.probedPeriod else {
                 return false
             }
             return server.addresses.count > 1 || server.comparedAt.map { now - $0 < Self.probedPeriod } ?? false

@@ -300,12 +300,12 @@ struct Evictor: Sendable {
         if !space.isShortOfDisk { context.store.preferMemory(false) }
     }
 
-    /// Acquires the known ones of different assets, several at a time: each is loaded from the catalog and the disk, which
+    /// Acquires the known assets, each once and several at a time: each is loaded from the catalog and the disk, which
     /// takes longer than the eviction of a small asset. If one fails, none is acquired.
     private func openToTake(_ ids: [AssetID]) async throws(CacheError) -> [AssetID: OpenAsset] {
         let outcomes = await withTaskGroup(of: (AssetID, Result<OpenAsset?, CacheError>).self) { group in
             var outcomes: [(AssetID, Result<OpenAsset?, CacheError>)] = []
-            for (index, id) in ids.enumerated() {
+            for (index, id) in Set(ids).enumerated() {
                 if index >= Self.opening, let outcome = await group.next() { outcomes.append(outcome) }
                 group.addTask {
                     do throws(CacheError) { return (id, .success(try await openToTake(id))) } catch {

@@ -73,8 +73,8 @@ final class OriginHealth: Sendable {
     // MARK: Admission
 
     /// Returns a permit for the first admissible of the target's first `count` addresses. The search starts at `first`,
-    /// wraps around, tries those in `failing` last, and omits those in `skipped`. With `mayProbe`, an address with an expired pause is admissible as a
-    /// probe.
+    /// wraps around, tries those in `failing` last, and omits those in `skipped`. With `mayProbe`, an address with an
+    /// expired pause is admissible as a probe.
     ///
     /// Throws `.upstreamUnreachable` if no address is admissible.
     func admit(
