@@ -29,7 +29,7 @@ extension MediaReport {
             "playable": .array(
                 playable.map { ["startSeconds": .mediaTime($0.lowerBound), "endSeconds": .mediaTime($0.upperBound)] }),
             "playableUntilSeconds": .mediaTime(playable.first { $0.lowerBound < 0.1 }?.upperBound ?? 0),
-            "renditions": [],
+            "renditions": [], "warnings": [],
         ]
     }
 
@@ -45,6 +45,7 @@ extension MediaReport {
                         "bitsPerSecond": .bytes(rendition.bitsPerSecond), "segments": .count(rendition.segments.count),
                     ]
                 }),
+            "warnings": .array(playlist.warnings.map { .string($0.description) }),
         ]
     }
 }

@@ -2,7 +2,7 @@ package import CacheCore
 
 extension PlayRequest: Decodable {
     private struct Document: Decodable {
-        var startSeconds: Limited<AnySeconds>?
+        var startSeconds: Limited<SignedSeconds>?
         var seconds: Limited<SecondsAboveZero>?
         var tracks: Tracks?
         var renditions: RenditionChoice?
@@ -28,12 +28,13 @@ extension PlayRequest: Decodable {
     /// Reads the `PlayRequest` schema.
     package init(from decoder: any Decoder) throws {
         let document = try Document(from: decoder)
-        let start = document.startSeconds?.value ?? 0
+        let start = document.startSeconds?.value
         guard let length = document.seconds?.value else {
             throw decoder.invalid("The number of seconds to play is missing.", at: "seconds")
         }
         self.init(
-            time: start..<start + length, kinds: document.tracks?.kinds.map(Set.init),
+            time: (start ?? 0)..<(start ?? 0) + length, hasStart: start != nil,
+            kinds: document.tracks?.kinds.map(Set.init),
             renditions: document.renditions ?? .lowest, includesKeys: document.keys ?? true,
             otherwise: document.otherwise ?? .fail)
     }
@@ -46,7 +47,8 @@ extension PlayRequest: Decodable {
             }
         let tracks = kinds.map { JSON.array($0.map(\.rawValue).sorted().map(JSON.string)) } ?? "all"
         return [
-            "startSeconds": .number(time.lowerBound), "seconds": .number(time.upperBound - time.lowerBound),
+            "startSeconds": hasStart ? .number(time.lowerBound) : .null,
+            "seconds": .number(time.upperBound - time.lowerBound),
             "tracks": tracks, "renditions": renditions, "keys": .bool(includesKeys),
             "otherwise": .string(otherwise.rawValue),
         ]

@@ -46,6 +46,7 @@ package enum NotNegative: NumberLimits { package static let range = 0...Int64.ma
 package enum Positive: NumberLimits { package static let range = 1...Int64.max }
 /// At most ten years in seconds, also below.
 package enum AnySeconds: NumberLimits { package static let range = 0...315_360_000.0 }
+package enum SignedSeconds: NumberLimits { package static let range = -315_360_000...315_360_000.0 }
 package enum SecondsAboveZero: NumberLimits { package static let range = 0.001...315_360_000.0 }
 package enum SecondsFromOne: NumberLimits { package static let range = 1...315_360_000.0 }
 

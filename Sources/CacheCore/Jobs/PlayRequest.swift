@@ -9,8 +9,10 @@ package struct PlayRequest: Hashable, Sendable {
         case whole
     }
 
-    /// The presentation time in seconds.
+    /// The presentation time in seconds. A negative start counts from the end of the media, or from the live edge.
     package var time: Range<Double>
+    /// Whether the client has named the start. Otherwise it is the one of a player: 0, or the position in a live playlist.
+    package var hasStart: Bool
     /// The kinds of tracks; nil: all.
     package var kinds: Set<MediaIndex.TrackKind>?
     /// The renditions of a playlist.
@@ -20,14 +22,26 @@ package struct PlayRequest: Hashable, Sendable {
     package var otherwise: Otherwise
 
     package init(
-        time: Range<Double>, kinds: Set<MediaIndex.TrackKind>? = nil, renditions: RenditionChoice = .lowest,
-        includesKeys: Bool = true, otherwise: Otherwise = .fail
+        time: Range<Double>, hasStart: Bool = true, kinds: Set<MediaIndex.TrackKind>? = nil,
+        renditions: RenditionChoice = .lowest, includesKeys: Bool = true, otherwise: Otherwise = .fail
     ) {
         self.time = time
+        self.hasStart = hasStart
         self.kinds = kinds
         self.renditions = renditions
         self.includesKeys = includesKeys
         self.otherwise = otherwise
+    }
+
+    /// The span in media with this end in seconds; nil: unknown, or that of a playlist which refers to other playlists.
+    ///
+    /// - Parameter liveStart: the position at which a player begins with a live playlist; nil: the media is not live.
+    /// - Returns: the requested span if its start counts from an unknown end.
+    package func span(end: Double?, liveStart: Double? = nil) -> Range<Double> {
+        let start = hasStart ? time.lowerBound : liveStart ?? 0
+        let known = end.flatMap { $0.isFinite ? $0 : nil }
+        let beginning = start < 0 ? known.map { max(0, $0 + start) } ?? start : start
+        return beginning..<beginning + (time.upperBound - time.lowerBound)
     }
 
     /// The largest start and the longest duration in seconds: ten years.
@@ -38,8 +52,12 @@ package struct PlayRequest: Hashable, Sendable {
 }
 
 extension Range<Double> {
-    /// Throws `.outOfRange` if this time span in seconds begins behind the end of media of this duration.
+    /// Throws `.outOfRange` if this time span in seconds begins behind the end of media of this duration, or counts from
+    /// an unknown end.
     package func checkBegins(within duration: Double?) throws(CacheError) {
+        guard lowerBound >= 0 else {
+            throw CacheError(.outOfRange, "The requested time counts from the end, and the media states no duration.")
+        }
         guard let duration, lowerBound >= duration else { return }
         throw CacheError(.outOfRange, "The requested time begins behind the end: the media has \(duration) seconds.")
     }
@@ -53,13 +71,18 @@ package struct PlayResult: Hashable, Sendable {
     package var layout: String?
     /// The duration in seconds; nil: unknown.
     package var duration: Double?
-    /// The seconds from the start of the request that play without the upstream.
+    /// The start of the span, if the media determined it; nil: that of the request.
+    package var start: Double?
+    /// The seconds from the start that play without the upstream.
     package var playableSeconds: Double
 
-    package init(container: String?, layout: String?, duration: Double?, playableSeconds: Double = 0) {
+    package init(
+        container: String?, layout: String?, duration: Double?, start: Double? = nil, playableSeconds: Double = 0
+    ) {
         self.container = container
         self.layout = layout
         self.duration = duration
+        self.start = start
         self.playableSeconds = playableSeconds
     }
 }

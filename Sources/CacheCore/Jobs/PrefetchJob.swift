@@ -408,8 +408,9 @@ struct PrefetchJob: Sendable {
             let playable = files[playlist]?.playableEnd(in: record.items)
         else { return }
         let duration = record.items[playlist].playResult?.duration ?? .infinity
-        let end = min(playable, play.time.upperBound, duration)
-        let seconds = max(0, end - play.time.lowerBound)
+        let start = record.items[playlist].playResult?.start ?? play.time.lowerBound
+        let end = min(playable, start + play.time.upperBound - play.time.lowerBound, duration)
+        let seconds = max(0, end - start)
         guard record.items[playlist].playResult?.playableSeconds != seconds else { return }
         change(playlist, at: now) { $0.playResult?.playableSeconds = seconds }
         notePlayable(of: record.items[playlist].parent, at: now)

@@ -72,12 +72,43 @@ package struct MediaPlaylist: Hashable, Sendable {
         }
     }
 
+    /// A line that was skipped.
+    package struct Warning: Hashable, Sendable, CustomStringConvertible {
+        /// From 1.
+        package var line: Int
+        /// The tag or the part of the line that is malformed.
+        package var cause: String
+
+        package init(line: Int, cause: String) {
+            self.line = line
+            self.cause = cause
+        }
+
+        package var description: String { "Line \(line) was skipped: \(cause) is malformed." }
+    }
+
     package var format: Format
     /// Whether further segments will be added.
     package var isLive: Bool
     /// The duration in seconds; nil: unknown, as for live playlists and multivariant playlists.
     package var duration: Double?
     package var renditions: [Rendition]
+    /// The lines that were skipped because they are malformed.
+    package var warnings: [Warning] = []
+    /// The distance from the live edge at which a player begins, in seconds: `HOLD-BACK`, or three target durations
+    /// (RFC 8216 §6.3.3, draft-pantos-hls-rfc8216bis §4.4.3.8). Nil: three segments, or the playlist is not live.
+    package var holdBack: Double?
+
+    /// The end of the last segment in seconds; nil without segments.
+    package var edge: Double? { renditions.lazy.compactMap { $0.segments.last?.time.upperBound }.max() }
+
+    /// The position at which a player begins; nil unless the playlist is live and has segments.
+    package var liveStart: Double? {
+        guard isLive, let edge else { return nil }
+        let first = renditions.lazy.compactMap { $0.segments.first?.time.lowerBound }.min() ?? 0
+        let longest = renditions.lazy.compactMap { $0.segments.last?.time }.map { $0.upperBound - $0.lowerBound }.max()
+        return max(first, edge - (holdBack ?? 3 * (longest ?? 0)))
+    }
 
     package init(format: Format, isLive: Bool = false, duration: Double? = nil, renditions: [Rendition] = []) {
         self.format = format

@@ -162,6 +162,8 @@ private struct StoredPlay: Codable {
     var parent: Int?
     var time: Range<Double>?
     var play: Range<Double>?
+    /// Nil: the request names the start.
+    var hasStart: Bool?
     var kinds: [MediaIndex.TrackKind]?
     var renditions: String?
     var keys: Bool?
@@ -169,6 +171,7 @@ private struct StoredPlay: Codable {
     var container: String?
     var layout: String?
     var duration: Double?
+    var start: Double?
     var playable: Double?
 
     /// Nil for an item that fetches bytes.
@@ -178,12 +181,13 @@ private struct StoredPlay: Codable {
         time = item.time
         if let request = item.play {
             play = request.time
+            hasStart = request.hasStart ? nil : false
             kinds = request.kinds?.sorted { $0.rawValue < $1.rawValue }
             (renditions, keys, otherwise) = (request.renditions.text, request.includesKeys, request.otherwise)
         }
         if let result = item.playResult {
             (container, layout, duration) = (result.container, result.layout, result.duration)
-            playable = result.playableSeconds
+            (start, playable) = (result.start, result.playableSeconds)
         }
     }
 
@@ -196,12 +200,14 @@ private struct StoredPlay: Codable {
                 throw RowCoding.corrupt("a choice of renditions")
             }
             item.play = PlayRequest(
-                time: play, kinds: kinds.map(Set.init), renditions: renditions, includesKeys: keys ?? true,
+                time: play, hasStart: hasStart ?? true, kinds: kinds.map(Set.init), renditions: renditions,
+                includesKeys: keys ?? true,
                 otherwise: otherwise ?? .fail)
         }
         if let playable {
             item.playResult = PlayResult(
-                container: container, layout: layout, duration: duration, playableSeconds: playable)
+                container: container, layout: layout, duration: duration, start: start,
+                playableSeconds: playable)
         }
     }
 }

@@ -75,8 +75,8 @@ struct PrefetchCommand: ClientCommand {
         var shared: [JSON.Member] = []
         if !range.isEmpty { shared.append(.init("ranges", .array(range.map(JSON.string)))) }
         if let play {
-            let from = start?.duration ?? .zero
-            shared.append(.init("play", ["startSeconds": .seconds(from), "seconds": .seconds(play.duration)]))
+            let from = start.map { JSON.seconds($0.duration) }
+            shared.append(.init("play", JSON(present: ["startSeconds": from, "seconds": .seconds(play.duration)])))
         }
         let mounted = path.map { path -> [JSON.Member] in
             [.init("origin", .string(origin ?? "")), .init("path", .string(path))]

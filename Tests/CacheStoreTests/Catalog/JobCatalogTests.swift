@@ -9,11 +9,13 @@ import Testing
     private static var playable: JobItemRecord {
         var item = JobItemRecord(index: 3, reference: .mounted(origin: "media", path: "b.mp4", key: nil))
         item.play = PlayRequest(
-            time: 60..<70.5, kinds: [.video, .audio], renditions: .maxBitsPerSecond(3_000_000), includesKeys: false,
+            time: 60..<70.5, hasStart: false, kinds: [.video, .audio], renditions: .maxBitsPerSecond(3_000_000),
+            includesKeys: false,
             otherwise: .head)
         (item.parent, item.time) = (2, 61..<71.5)
         item.state = .succeeded
-        item.playResult = PlayResult(container: "mp4", layout: "tailIndex", duration: nil, playableSeconds: 4.5)
+        item.playResult = PlayResult(
+            container: "mp4", layout: "tailIndex", duration: nil, start: 62, playableSeconds: 4.5)
         return item
     }
 

@@ -171,10 +171,14 @@ extension XMLReader.Element {
         self.attribute(attribute).map { String(decoding: $0.utf8.prefix(256), as: UTF8.self) }
     }
 
-    /// Whole number; nil if the attribute is absent.
+    /// Whole number; nil if the attribute is absent. The fraction of a decimal number is ignored.
     fileprivate func number(_ attribute: String) throws(MediaError) -> Int64? {
         guard let text = self.attribute(attribute) else { return nil }
-        guard let number = FieldText.number(text.utf8) else { throw malformed(attribute) }
+        let whole = text.utf8.prefix { $0 != UInt8(ascii: ".") }
+        let fraction = text.utf8.dropFirst(whole.count + 1)
+        guard let number = FieldText.number(whole), fraction.allSatisfy(FieldText.isDigit) else {
+            throw malformed(attribute)
+        }
         return number
     }
 

@@ -27,15 +27,18 @@ struct HLSTag {
 /// Iterates over the tags and URI lines of a playlist. Blank lines and comments are skipped. Lines end with LF or CRLF.
 struct HLSLines {
     private var rest: ArraySlice<UInt8>
+    /// The number of the last line, from 1.
+    private(set) var number = 0
 
     init(_ text: ArraySlice<UInt8>) { rest = text }
 
-    /// The next line; nil at the end. Throws `.malformed("UTF-8")`.
+    /// The next line; nil at the end. Throws `.malformed("UTF-8")`; the following call continues behind that line.
     mutating func next() throws(MediaError) -> HLSLine? {
         while !rest.isEmpty {
             let end = rest.firstIndex(of: UInt8(ascii: "\n")) ?? rest.endIndex
             let line = MediaText.trimmed(rest[..<end])
             rest = rest[min(end + 1, rest.endIndex)...]
+            number += 1
             guard let first = line.first else { continue }
             guard first == UInt8(ascii: "#") else { return .uri(line) }
             guard line.dropFirst().starts(with: "EXT".utf8) else { continue }

@@ -5,6 +5,9 @@ struct HLSMedia {
     private(set) var segments: [MediaPlaylist.Segment] = []
     /// The end of the last segment, which may be a gap, in seconds.
     private(set) var duration = 0.0
+    /// `EXT-X-TARGETDURATION` and `HOLD-BACK` of `EXT-X-SERVER-CONTROL` in seconds.
+    private(set) var targetDuration: Double?
+    private(set) var serverHoldBack: Double?
     private let limits: MediaLimits
     /// The number of segments and gaps.
     private var count = 0
@@ -24,12 +27,32 @@ struct HLSMedia {
 
     init(limits: MediaLimits) { self.limits = limits }
 
-    /// Applies `EXTINF`.
-    mutating func extinf(_ tag: HLSTag) throws(MediaError) {
-        let text = MediaText.trimmed(tag.value.prefix { $0 != UInt8(ascii: ",") })
-        guard let seconds = MediaText.seconds(text) else { throw tag.malformed }
-        next.duration = seconds
+    /// The distance from the live edge at which a player begins in seconds (RFC 8216 §6.3.3).
+    var holdBack: Double? { serverHoldBack ?? targetDuration.map { 3 * $0 } }
+
+    /// Applies `EXT-X-TARGETDURATION`.
+    mutating func target(_ tag: HLSTag) throws(MediaError) {
+        guard let seconds = MediaText.seconds(tag.value) else { throw tag.malformed }
+        targetDuration = seconds
     }
+
+    /// Applies `EXT-X-SERVER-CONTROL`.
+    mutating func serverControl(_ tag: HLSTag, variables: inout HLSVariables) throws(MediaError) {
+        let attributes = try HLSAttributes(tag, variables: &variables)
+        serverHoldBack = attributes["HOLD-BACK"].flatMap { MediaText.seconds(Array($0.utf8)[...]) }
+    }
+
+    /// Applies `EXTINF`. A negative or malformed duration is replaced by the target duration, so that the segment is
+    /// kept; the former means an unknown duration.
+    mutating func extinf(_ tag: HLSTag) throws(MediaError) {
+        let text = MediaText.trimmed(tag.value.prefix { $0 != UInt8(ascii: ",") && !MediaText.isSpace($0) })
+        next.duration = MediaText.seconds(text) ?? targetDuration ?? Self.usualDuration
+        let isNegative = text.first == UInt8(ascii: "-") && MediaText.seconds(text.dropFirst()) != nil
+        guard isNegative || MediaText.seconds(text) != nil else { throw tag.malformed }
+    }
+
+    /// The usual duration of a segment in seconds.
+    private static let usualDuration = 6.0
 
     /// Applies `EXT-X-BYTERANGE`.
     mutating func byteRange(_ tag: HLSTag) throws(MediaError) {
@@ -64,10 +87,12 @@ struct HLSMedia {
         key = MediaURI.isFetchable(uri) ? Resource(uri: uri) : nil
     }
 
-    /// Adds the segment of a URI line. Throws `.malformed("EXTINF")` without a duration or if the sum of the durations
-    /// is too large, `.malformed("EXT-X-BYTERANGE")` for a range that does not continue another one, and
-    /// `.tooLarge("segments")`.
+    /// Adds the segment of a URI line. A byte range without an offset that does not continue another one begins at 0.
+    ///
+    /// Throws `.malformed("EXTINF")` without a duration or if the sum of the durations is too large,
+    /// `.malformed("EXT-X-BYTERANGE")` for a range that is too large, and `.tooLarge("segments")`.
     mutating func add(uri: String, offset: Int64) throws(MediaError) {
+        defer { next = Tags() }
         guard count < limits.segments else { throw .tooLarge("segments") }
         guard let seconds = next.duration, duration + seconds <= MediaText.timeLimit else {
             throw .malformed("EXTINF", offset: offset)
@@ -75,7 +100,8 @@ struct HLSMedia {
         var resource = Resource(uri: uri)
         if let (tag, length, start) = next.byteRange {
             let continued = previous?.uri == uri ? previous?.range?.upperBound : nil
-            guard let start = start ?? continued, start + length < 1 << 53 else { throw tag.malformed }
+            let start = start ?? continued ?? 0
+            guard start + length < 1 << 53 else { throw tag.malformed }
             resource.range = ByteRange(offset: start, length: length)
         }
         if !next.isGap {
@@ -86,7 +112,6 @@ struct HLSMedia {
         count += 1
         duration += seconds
         previous = resource
-        next = Tags()
     }
 
     /// Parses `length[@offset]`; the length is positive.

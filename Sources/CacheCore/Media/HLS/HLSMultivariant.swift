@@ -14,7 +14,9 @@ struct HLSMultivariant {
 
     /// Applies `EXT-X-STREAM-INF`.
     mutating func streamInf(_ tag: HLSTag, variables: inout HLSVariables) throws(MediaError) {
-        try requireNoPending()
+        // A variant stream without its URI line is skipped.
+        let unfinished = pending
+        pending = nil
         let attributes = try HLSAttributes(tag, variables: &variables)
         var rendition = MediaPlaylist.Rendition(
             id: attributes["NAME"] ?? "", kind: Self.kind(of: attributes),
@@ -22,6 +24,7 @@ struct HLSMultivariant {
         _ = try attributes.number("AVERAGE-BANDWIDTH")
         rendition.groups = ["VIDEO", "AUDIO", "SUBTITLES"].compactMap { attributes[$0] }
         pending = (tag, rendition, attributes["AUDIO"])
+        if let unfinished { throw unfinished.tag.malformed }
     }
 
     /// Adds the variant stream of the last `EXT-X-STREAM-INF`.
@@ -53,19 +56,14 @@ struct HLSMultivariant {
     }
 
     /// The renditions after the last line. A variant stream is of kind video only if all renditions of its `AUDIO`
-    /// group have playlists of their own. Throws `.malformed` if a variant stream lacks its URI line.
-    func finished() throws(MediaError) -> [MediaPlaylist.Rendition] {
-        try requireNoPending()
+    /// group have playlists of their own. A variant stream at the end without its URI line is omitted.
+    func finished() -> [MediaPlaylist.Rendition] {
         var finished = renditions
         for (index, group) in audioGroups where finished[index].kind == .other {
             let members = renditions.filter { $0.group == group && $0.kind == .audio }
             if !members.isEmpty, members.allSatisfy({ $0.playlist != nil }) { finished[index].kind = .video }
         }
         return finished
-    }
-
-    private func requireNoPending() throws(MediaError) {
-        if let pending { throw pending.tag.malformed }
     }
 
     private mutating func add(_ rendition: MediaPlaylist.Rendition) throws(MediaError) {

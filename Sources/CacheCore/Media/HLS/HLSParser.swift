@@ -4,11 +4,12 @@ package enum HLSParser {
     ///
     /// A media playlist has one rendition, of kind other, because the playlist does not name its tracks. Variant
     /// streams with audio and video are of kind other, too. A media playlist is live unless it has `EXT-X-ENDLIST` or
-    /// the type `VOD`. Tags of Low-Latency HLS and unknown tags are ignored.
+    /// the type `VOD`. Tags of Low-Latency HLS and unknown tags are ignored. Up to ``warningLimit`` malformed lines are
+    /// skipped; the playlist lists them.
     ///
-    /// Throws `.unsupported` if the text is not a playlist, or needs other documents (`EXT-X-SKIP`, imported
-    /// variables); `.malformed` with the name of the tag at the offset of its line; `.tooLarge` for "playlist",
-    /// "segments" or "renditions".
+    /// Throws `.unsupported` if the text is not a playlist, or needs another document (`EXT-X-SKIP`); `.malformed` with
+    /// the name of the tag at the offset of its line if more lines are malformed; `.tooLarge` for "playlist", "segments" or
+    /// "renditions".
     package static func playlist(_ text: [UInt8], limits: MediaLimits) throws(MediaError) -> MediaPlaylist {
         guard text.count <= limits.playlistBytes else { throw .tooLarge("playlist") }
         let content = MediaText.withoutByteOrderMark(text)
@@ -17,9 +18,23 @@ package enum HLSParser {
         }
         var lines = HLSLines(content)
         var reader = Reader(limits: limits)
-        while let line = try lines.next() { try reader.read(line) }
-        return try reader.playlist(end: Int64(text.count))
+        var warnings: [MediaPlaylist.Warning] = []
+        while true {
+            do throws(MediaError) {
+                guard let line = try lines.next() else { break }
+                try reader.read(line)
+            } catch .malformed(let cause, let offset) {
+                guard warnings.count < warningLimit else { throw .malformed(cause, offset: offset) }
+                warnings.append(.init(line: lines.number, cause: cause))
+            }
+        }
+        var playlist = try reader.playlist(end: Int64(text.count))
+        playlist.warnings = warnings
+        return playlist
     }
+
+    /// The largest number of malformed lines. ffmpeg skips any number; a text with more is hardly a playlist.
+    private static let warningLimit = 9
 }
 
 extension HLSParser {
@@ -65,6 +80,7 @@ extension HLSParser {
                 } else {
                     try multivariant.streamInf(tag, variables: &variables)
                 }
+            case "EXT-X-SERVER-CONTROL": try media.serverControl(tag, variables: &variables)
             case "EXTINF", "EXT-X-BYTERANGE", "EXT-X-GAP", "EXT-X-MAP", "EXT-X-KEY", "EXT-X-TARGETDURATION",
                 "EXT-X-SKIP":
                 guard !isMultivariant else { throw tag.malformed }
@@ -72,10 +88,9 @@ extension HLSParser {
                 try readMedia(tag)
             case "EXT-X-MEDIA-SEQUENCE", "EXT-X-DISCONTINUITY-SEQUENCE": _ = try tag.number()
             case "EXT-X-PLAYLIST-TYPE":
-                guard tag.value.elementsEqual("VOD".utf8) || tag.value.elementsEqual("EVENT".utf8) else {
-                    throw tag.malformed
-                }
-                isVOD = tag.value.elementsEqual("VOD".utf8)
+                let type = String(decoding: tag.value, as: UTF8.self).uppercased()
+                guard type == "VOD" || type == "EVENT" else { throw tag.malformed }
+                isVOD = type == "VOD"
             case "EXT-X-ENDLIST": hasEnd = true
             default: break
             }
@@ -89,20 +104,22 @@ extension HLSParser {
             case "EXT-X-MAP": try media.map(tag, variables: &variables)
             case "EXT-X-KEY": try media.key(tag, variables: &variables)
             case "EXT-X-SKIP": throw .unsupported("EXT-X-SKIP")
-            default: guard MediaText.seconds(tag.value) != nil else { throw tag.malformed }
+            default: try media.target(tag)
             }
         }
 
         /// The playlist after its last line, at the offset `end`.
         func playlist(end: Int64) throws(MediaError) -> MediaPlaylist {
-            let renditions = try multivariant.finished()
+            let renditions = multivariant.finished()
             if isMultivariant { return MediaPlaylist(format: .hlsMultivariant, renditions: renditions) }
             guard isMedia else { throw .malformed("EXT-X-TARGETDURATION", offset: end) }
             let isLive = !hasEnd && !isVOD
             var rendition = MediaPlaylist.Rendition(id: "", kind: .other)
             rendition.segments = media.segments
-            return MediaPlaylist(
+            var playlist = MediaPlaylist(
                 format: .hlsMedia, isLive: isLive, duration: isLive ? nil : media.duration, renditions: [rendition])
+            playlist.holdBack = isLive ? media.holdBack : nil
+            return playlist
         }
     }
 }

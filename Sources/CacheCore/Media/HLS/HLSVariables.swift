@@ -2,7 +2,8 @@
 struct HLSVariables {
     private enum Value {
         case text(String)
-        /// Defined by the multivariant playlist or by the URL of the playlist, which the parser does not know.
+        /// Defined by the multivariant playlist or by the URL of the playlist, which the parser does not know. References
+        /// to it stay as they are, as in ffmpeg.
         case external
     }
 
@@ -30,8 +31,7 @@ struct HLSVariables {
 
     /// Decodes a text and replaces each `{$name}` by the value of the variable. Values are not substituted again.
     ///
-    /// Throws `.malformed("variable")` for an undefined variable, `.unsupported` for one of another playlist or of the
-    /// query, and `.tooLarge("playlist")`.
+    /// Throws `.malformed("variable")` for an undefined variable, and `.tooLarge("playlist")`.
     mutating func substituted(_ text: ArraySlice<UInt8>) throws(MediaError) -> String {
         guard text.contains(UInt8(ascii: "{")) else { return try MediaText.string(text) }
         var result: [UInt8] = []
@@ -49,7 +49,7 @@ struct HLSVariables {
             }
             switch values[String(decoding: name, as: UTF8.self)] {
             case nil: throw .malformed("variable", offset: Int64(open))
-            case .external: throw .unsupported("EXT-X-DEFINE with IMPORT or QUERYPARAM")
+            case .external: result += rest[...name.endIndex]
             case .text(let value):
                 budget -= value.utf8.count
                 guard budget >= 0 else { throw .tooLarge("playlist") }

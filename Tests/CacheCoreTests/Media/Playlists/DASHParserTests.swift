@@ -272,7 +272,7 @@ struct DASHParserTests {
     private static let malformedContents: [(String, String)] = [
         (#"<Representation/>"#, "BaseURL"), (#"<Representation bandwidth="-1"/>"#, "Representation@bandwidth"),
         (#"<SegmentTemplate timescale="0"/>"#, "SegmentTemplate@timescale"),
-        (#"<SegmentTemplate duration="1.5"/>"#, "SegmentTemplate@duration"),
+        (#"<SegmentTemplate duration="1.x"/>"#, "SegmentTemplate@duration"),
         (#"<SegmentTemplate startNumber="x"/>"#, "SegmentTemplate@startNumber"),
         (#"<SegmentTemplate duration="1"/><Representation id="a"/>"#, "SegmentTemplate@media"),
         (#"<SegmentTemplate media="$Number" duration="1"/><Representation id="a"/>"#, "SegmentTemplate"),

@@ -143,14 +143,12 @@ struct HLSParserTests {
         #expect(segments[3].initialization == Resource(uri: "other.mp4", range: 0..<20))
     }
 
-    @Test("A byte range without an offset that continues nothing is malformed")
-    func detachedByteRange() {
-        let first = "#EXTM3U\n#EXTINF:1,\n#EXT-X-BYTERANGE:5\na\n"
-        #expect(failure { try hls(first) } == "malformed(EXT-X-BYTERANGE, 19)")
-        let other = "#EXTM3U\n#EXTINF:1,\n#EXT-X-BYTERANGE:5@0\na\n#EXTINF:1,\n#EXT-X-BYTERANGE:5\nb\n"
-        #expect(malformed { try hls(other) } == "EXT-X-BYTERANGE")
-        let whole = "#EXTM3U\n#EXTINF:1,\na\n#EXTINF:1,\n#EXT-X-BYTERANGE:5\na\n"
-        #expect(malformed { try hls(whole) } == "EXT-X-BYTERANGE")
+    @Test("A byte range without an offset that continues nothing begins at 0")
+    func detachedByteRange() throws {
+        let first = try hls("#EXTM3U\n#EXTINF:1,\n#EXT-X-BYTERANGE:5\na\n")
+        #expect(first.renditions[0].segments.map(\.resource.range) == [0..<5] && first.warnings.isEmpty)
+        let other = try hls("#EXTM3U\n#EXTINF:1,\n#EXT-X-BYTERANGE:5@9\na\n#EXTINF:1,\n#EXT-X-BYTERANGE:5\nb\n")
+        #expect(other.renditions[0].segments.map(\.resource.range) == [9..<14, 0..<5])
     }
 
     @Test("Only identity keys with an http reference are fetched")
@@ -203,11 +201,11 @@ struct HLSParserTests {
         #expect(segment.resource.uri == "https://cdn.example/{a}/{$/seg.ts?a={b}&https://cdn.example")
     }
 
-    @Test("Variables of other documents are unsupported when they are used")
+    @Test("References to variables of other documents stay as they are")
     func externalVariables() throws {
         let head = "#EXTM3U\n#EXT-X-DEFINE:IMPORT=\"x\"\n#EXT-X-DEFINE:QUERYPARAM=\"y\"\n#EXTINF:1,\n"
         #expect(try hls(head + "a").renditions[0].segments.count == 1)
-        #expect(failure { try hls(head + "{$x}") }?.hasPrefix("unsupported") == true)
+        #expect(try hls(head + "{$x}b").renditions[0].segments[0].resource.uri == "{$x}b")
     }
 
     @Test("Substitution cannot multiply the size of the playlist without limit")
@@ -236,6 +234,30 @@ struct HLSParserTests {
         #expect(playlist.isLive)
     }
 
+    @Test("A player begins a live playlist three target durations before its end, or at HOLD-BACK")
+    func liveStart() throws {
+        let segments = (0..<10).map { "#EXTINF:4,\n\($0).ts" }.joined(separator: "\n")
+        let head = "#EXTM3U\n#EXT-X-TARGETDURATION:5\n"
+        #expect(try hls(head + segments).liveStart == 25)
+        let control = "#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,HOLD-BACK=12.5\n"
+        #expect(try hls(head + control + segments).liveStart == 27.5)
+        #expect(try hls("#EXTM3U\n" + segments).liveStart == 28)
+        #expect(try hls(head + "#EXTINF:4,\na.ts").liveStart == 0)
+        #expect(try hls(head + segments + "\n#EXT-X-ENDLIST").liveStart == nil)
+    }
+
+    @Test("A span without a start is that of a player, and a negative start counts from the end")
+    func spans() {
+        let player = PlayRequest(time: 0..<10, hasStart: false)
+        #expect(player.span(end: 40, liveStart: 25) == 25..<35)
+        #expect(player.span(end: 40) == 0..<10)
+        let last = PlayRequest(time: -15 ..< -5)
+        #expect(last.span(end: 40, liveStart: 25) == 25..<35)
+        #expect(last.span(end: 10) == 0..<10)
+        #expect(last.span(end: .infinity) == -15 ..< -5)
+        #expect(throws: CacheError.self) { try last.span(end: nil).checkBegins(within: nil) }
+    }
+
     @Test("The type decides whether a playlist without an end is live")
     func types() throws {
         #expect(try hls("#EXTM3U\n#EXT-X-PLAYLIST-TYPE:EVENT\n#EXTINF:1,\na").isLive)
@@ -260,16 +282,31 @@ struct HLSParserTests {
 
     @Test(
         "Invalid durations are malformed",
-        arguments: ["-1", "nan", "inf", "1e3", "", "1.2.3", "99999999999", "0x10", "+1", "1,5e9x\n#EXTINF:abc"])
-    func durations(text: String) {
-        #expect(malformed { try hls("#EXTM3U\n#EXTINF:\(text),\na\n") } == "EXTINF")
+        arguments: ["nan", "inf", "1e3", "", "1.2.3", "99999999999", "0x10", "+1", "1,5e9x\n#EXTINF:abc"])
+    func durations(text: String) throws {
+        let playlist = try hls("#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:\(text),\na\n")
+        #expect(playlist.warnings.map(\.cause) == ["EXTINF"])
+        #expect(playlist.warnings[0].line >= 3)
+        // The segment is kept.
+        #expect(playlist.renditions[0].segments.map(\.time) == [0..<4])
+    }
+
+    @Test("A negative duration is unknown, and the target duration replaces it")
+    func unknownDuration() throws {
+        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:5\n#EXTINF:-1 tvg-id=\"1\",A\na\n#EXTINF:-1,\nb\n"
+        let playlist = try hls(text)
+        #expect(playlist.warnings.isEmpty)
+        #expect(playlist.renditions[0].segments.map(\.time) == [0..<5, 5..<10])
     }
 
     @Test("The sum of the durations is limited")
     func totalDuration() {
         let text = "#EXTM3U\n#EXTINF:6000000000,\na\n#EXTINF:6000000000,\nb\n"
-        #expect(malformed { try hls(text) } == "EXTINF")
+        #expect(cause(text) == "EXTINF")
     }
+
+    /// The cause of the first skipped line.
+    private func cause(_ text: String) -> String? { (try? hls(text))?.warnings.first?.cause }
 
     private static let malformedLineTexts: [(String, String)] = [
         ("a.ts", "EXTINF"), ("#EXT-X-TARGETDURATION:x", "EXT-X-TARGETDURATION"),
@@ -281,7 +318,6 @@ struct HLSParserTests {
         ("#EXT-X-MAP:URI=\"a", "EXT-X-MAP"), ("#EXT-X-MAP:URI=\"a\"b", "EXT-X-MAP"), ("#EXT-X-MAP:x", "EXT-X-MAP"),
         ("#EXT-X-KEY:URI=\"a\"", "EXT-X-KEY"), ("#EXT-X-KEY:METHOD=AES-128", "EXT-X-KEY"),
         ("#EXT-X-STREAM-INF:BANDWIDTH=x\na", "EXT-X-STREAM-INF"),
-        ("#EXT-X-STREAM-INF:BANDWIDTH=1", "EXT-X-STREAM-INF"),
         ("#EXT-X-MEDIA:TYPE=AUDIO,NAME=\"x\"", "EXT-X-MEDIA"), ("#EXT-X-MEDIA:NAME=\"x\"", "EXT-X-MEDIA"),
         ("#EXTINF:1,\na\n#EXT-X-STREAM-INF:BANDWIDTH=1\nb", "EXT-X-STREAM-INF"),
         ("#EXT-X-STREAM-INF:BANDWIDTH=1\nb\n#EXTINF:1,\na", "EXTINF"),
@@ -290,9 +326,24 @@ struct HLSParserTests {
         ("#EXT-X-DEFINE:VALUE=\"a\"", "EXT-X-DEFINE"), ("#EXTINF:1,\n{$undefined}", "variable"),
     ]
 
-    @Test("Malformed lines name their tag", arguments: malformedLineTexts)
+    @Test("Malformed lines are skipped with the name of their tag", arguments: malformedLineTexts)
     func malformedLines(line: String, name: String) {
-        #expect(malformed { try hls("#EXTM3U\n" + line) } == name)
+        #expect(cause("#EXTM3U\n" + line + "\n#EXTINF:1,\nok.ts") == name)
+    }
+
+    @Test("Nine malformed lines are skipped, and ten reject the playlist")
+    func manyMalformedLines() throws {
+        let text = { "#EXTM3U\n" + String(repeating: "#EXT-X-KEY:METHOD=AES-128\n", count: $0) + "#EXTINF:1,\na" }
+        let playlist = try hls(text(9))
+        #expect(playlist.warnings.map(\.line) == Array(2...10))
+        #expect(playlist.warnings[0].description == "Line 2 was skipped: EXT-X-KEY is malformed.")
+        #expect(playlist.renditions[0].segments.count == 1)
+        #expect(malformed { try hls(text(10)) } == "EXT-X-KEY")
+    }
+
+    @Test("The type of a playlist may have lower case")
+    func lowerCaseType() throws {
+        #expect(try !hls("#EXTM3U\n#EXT-X-PLAYLIST-TYPE:vod\n#EXTINF:1,\na").isLive)
     }
 
     @Test("Other texts are unsupported")
@@ -303,13 +354,13 @@ struct HLSParserTests {
         #expect(failure { try hls("#EXTM3U\n#EXT-X-SKIP:SKIPPED-SEGMENTS=3") } == "unsupported(EXT-X-SKIP)")
     }
 
-    @Test("Invalid UTF-8 in a URI is malformed, in a title it is ignored")
+    @Test("A URI of invalid UTF-8 is skipped, in a title it is ignored")
     func encoding() throws {
         let head = Array("#EXTM3U\n#EXTINF:1,".utf8)
         let title = head + [0xE4, 0x0A, 0x61]
         #expect(try HLSParser.playlist(title, limits: MediaLimits()).renditions[0].segments.count == 1)
         let uri = head + [0x0A, 0xE4]
-        #expect(malformed { try HLSParser.playlist(uri, limits: MediaLimits()) } == "UTF-8")
+        #expect(try HLSParser.playlist(uri, limits: MediaLimits()).warnings.map(\.cause) == ["UTF-8"])
     }
 
     @Test("The limits apply")
