@@ -31,7 +31,14 @@ extension Surface {
             let source = MediaSource(length: Int64(bytes.count)) { range throws(MediaError) in
                 Array(bytes[Int(range.lowerBound)..<Int(range.upperBound)])
             }
-            guard let index = InlineExecutor.run({ try? await parse(source, limits) }) else {
+            let parsed = InlineExecutor.run {
+                guard var index = try? await parse(source, limits) else { return nil as MediaIndex? }
+                // Errors of damaged media data are valid results; the index stays consistent.
+                try? await index.refine(for: 2..<10, source)
+                try? await index.explore(ByteRangeSet([0..<Int64(bytes.count / 2)]), source)
+                return index
+            }
+            guard let index = parsed else {
                 return !seeds.contains(bytes)
             }
             let whole = 0..<Int64(bytes.count)

@@ -53,8 +53,6 @@ class FFmpeg(Player):
     def play(self, url, start, seconds):
         """Returns the played seconds and the last message."""
         extra = ["-allowed_extensions", "ALL"] if url.endswith(".m3u8") else []
-        if url.endswith(".mp3"):
-            extra = ["-usetoc", "1"]  # otherwise ffmpeg reads all bytes before the position
         with tempfile.NamedTemporaryFile(prefix="larder-media.") as progress:
             code, output = ffmpeg(
                 "-xerror", "-progress", progress.name, *extra, "-ss", start, "-t", seconds, "-i", url, "-f", "null", "-"
@@ -72,11 +70,6 @@ class MPV(Player):
     """Plays the span as fast as possible and stores the decoded sound."""
 
     name = "mpv"
-
-    @staticmethod
-    def reads_more(name, position):
-        """It reads MP3 files from their beginning."""
-        return name.endswith(".mp3") and position != "head"
 
     def play(self, url, start, seconds):
         with tempfile.NamedTemporaryFile(prefix="larder-media.") as sound:

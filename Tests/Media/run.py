@@ -35,12 +35,18 @@ LAYOUTS = {
     "mp4-tail.mp4": ["-c", "copy"],
     "mp4-head.mp4": ["-c", "copy", "-movflags", "faststart"],
     "mp4-fragmented.mp4": ["-c", "copy", "-movflags", "frag_keyframe+empty_moov+default_base_moof"],
+    "mp4-frames.mp4": ["-c", "copy", "-movflags", "frag_every_frame+empty_moov"],
+    "mp4-edits.mp4": ["-ss", "0.5", "-c", "copy"],
     "mp4-sidx.mp4": ["-c", "copy", "-movflags", "dash+global_sidx", "-frag_duration", "2000000"],
     "mov-tail.mov": ["-c", "copy"],
     "audio.m4a": ["-vn", "-c", "copy"],
     "matroska-tail.mkv": ["-c", "copy"],
     "matroska-head.mkv": ["-c", "copy", "-cues_to_front", "1"],
+    "matroska-live.mkv": ["-c", "copy", "-live", "1"],
+    "matroska-sparse.mkv": ["-c", "copy", "-cluster_time_limit", "30000", "-cluster_size_limit", "50000000"],
     "xing.mp3": ["-vn", "-c:a", "libmp3lame", "-b:a", "128k"],
+    "constant.mp3": ["-vn", "-c:a", "libmp3lame", "-b:a", "128k", "-write_xing", "0"],
+    "variable.mp3": ["-vn", "-c:a", "libmp3lame", "-q:a", "4", "-write_xing", "0"],
     "stream.ts": ["-c", "copy", "-f", "mpegts"],
     "hls-ts/index.m3u8": ["-c", "copy", "-f", "hls", "-hls_time", "4", "-hls_playlist_type", "vod"],
     "hls-fmp4/index.m3u8": [
@@ -63,8 +69,9 @@ LAYOUTS = {
 }
 #: Members of `play`. ffmpeg and mpv read the beginning of all variant streams.
 PLAY = {"hls-master/master.m3u8": {"renditions": "all"}}
-#: ffmpeg requests the segment behind the last one of a template with numbers, and needs the response 404.
-LAST = {"dash-template/manifest.mpd": 6}
+#: ffmpeg requests the segment behind the last one of a template with numbers, and needs the response 404. A cut file is
+#: shorter than the others.
+LAST = {"dash-template/manifest.mpd": 6, "mp4-edits.mp4": 1}
 BRIEF = ["mp4-tail.mp4", "mp4-head.mp4", "matroska-tail.mkv", "hls-ts/index.m3u8", "dash-timeline/manifest.mpd"]
 
 
@@ -90,7 +97,8 @@ def make(directory, names, duration):
             (file.parent / "key.info").write_text(f"secret.key\n{key}\n")
             arguments[arguments.index("KEY")] = str(file.parent / "key.info")
         target = file.parent / "%v/index.m3u8" if "-var_stream_map" in arguments else file
-        code, output = ffmpeg("-i", source, *arguments, target)
+        skipped = arguments[:2] if arguments[0] == "-ss" else []
+        code, output = ffmpeg(*skipped, "-i", source, *arguments[len(skipped) :], target)
         if code != 0:
             print(f"  skipped {name}: {output.splitlines()[-1:]}")
         else:
@@ -167,25 +175,33 @@ def main():
 
     present = [kind() for kind in players.ALL if kind.is_installed()][: 1 if options.brief else None]
     cases = [(name, position, start_of(position, name)) for name in names for position in positions]
-    direct = {
-        (name, position, player.name): player.play(f"http://127.0.0.1:{upstream.port}/{position}/{name}", start, seconds)
-        for name, position, start in cases
-        for player in present
-    }
+    direct, own = {}, {}
+    for name, position, start in cases:
+        for player in present:
+            upstream.forget_requests()
+            url = f"http://127.0.0.1:{upstream.port}/{position}/{name}"
+            began = time.monotonic()
+            direct[name, position, player.name] = player.play(url, start, seconds)
+            taken = time.monotonic() - began
+            answers = upstream.answers()
+            own[name, position, player.name] = (len(answers), sum(sent for _, _, sent in answers), taken)
     fetched = {}
     for name, position, start in cases:
         upstream.forget_requests()
+        began = time.monotonic()
         found, items = finished(larder, job(larder, position, start, seconds, name))
         error = (found["error"] or {}).get("message")
         failures.check(found["state"] == "succeeded", f"{name} {position}: the job is {found['state']}: {error}")
         playable = items[0]["playableSeconds"] or 0
         failures.check(playable >= seconds - 0.3, f"{name} {position}: playableSeconds is {playable}")
+        taken = time.monotonic() - began
         answers = upstream.answers()
-        fetched[name, position] = (len(answers), sum(sent for _, _, sent in answers))
+        fetched[name, position] = (len(answers), sum(sent for _, _, sent in answers), taken)
     upstream.stop()
 
     unproved = []
-    titles = "".join(f"  {player.name + ' (direct)':18}" for player in present)
+    print("  Each player: played (directly); requests, bytes and time of the job ÷ those of the player directly")
+    titles = "".join(f"  {player.name + ' (direct)':34}" for player in present)
     print(f"  {'layout':28}{'position':10}{'requests':>9}{'bytes':>11}{'of file':>9}{titles}")
     for name, position, start in cases:
         shown, plays = "", 0
@@ -196,10 +212,16 @@ def main():
             if expected >= seconds - 0.5 and not player.reads_more(name, position):
                 failures.check(played >= seconds - 0.5, what)
                 plays += 1
-            shown += f"  {f'{played:.1f} s ({expected:.1f} s)':18}"
+            ratios = zip(fetched[name, position], own[name, position, player.name])
+            shares = " ".join(f"{mine / max(theirs, 1e-3):.2f}" for mine, theirs in ratios)
+            shown += f"  {f'{played:.1f} s ({expected:.1f} s); {shares}':34}"
         if not plays:
             unproved.append(f"{name} {position}")
-        requests, sent = fetched[name, position]
+        requests, sent, _ = fetched[name, position]
+        if "/" not in name:
+            expected = own[name, position, present[0].name][0]
+            what = f"{name} {position}: {requests} requests, {present[0].name} needs {expected} directly"
+            failures.check(requests <= 1.5 * expected + 3, what)
         share = sent / size_of(directory, name)
         print(f"  {name:28}{position:10}{requests:9}{sent:11}{share:9.1%}{shown}", flush=True)
     for player in present:

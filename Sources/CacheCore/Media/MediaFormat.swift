@@ -14,6 +14,16 @@ package enum MediaFormat: String, Hashable, Sendable, CaseIterable {
         return magic(head, named: named) ?? named
     }
 
+    /// The name of a format that has no parser, by the first bytes; nil: unknown.
+    package static func unindexed(head: [UInt8]) -> String? {
+        let bytes = MediaBytes(offset: 0, bytes: head[...])
+        if bytes.holds("fLaC", at: 0) { return "FLAC" }
+        if bytes.holds("OggS", at: 0) { return "Ogg" }
+        if bytes.holds("RIFF", at: 0) { return bytes.holds("WAVE", at: 8) ? "WAV" : "RIFF" }
+        // The syncword of ADTS with layer 0 (ISO/IEC 13818-7 §6.2).
+        return bytes.number(at: 0, count: 2).map { $0 & 0xFFF6 } == 0xFFF0 ? "ADTS" : nil
+    }
+
     /// The format by the first bytes. An ID3 tag can precede MP3 and MPEG-TS: if `head` ends inside the tag, `named`
     /// decides.
     private static func magic(_ head: [UInt8], named: MediaFormat?) -> MediaFormat? {

@@ -5,12 +5,15 @@ extension MediaIndex {
     /// ffmpeg reads too.
     private static let seekAllowance = 0.25
 
+    /// The bytes before a sample that players read: some seek to up to 16 KiB before it.
+    static let leadBytes: Int64 = 16 << 10
+
     /// The longest gap that players read through.
     private static let readThroughBytes: Int64 = 64 << 10
 
     /// The seconds at the beginning of a file that players decode when they open it, wherever they play then: ffmpeg
     /// examines 20 frames.
-    private static let openingSeconds = 1.0
+    static let openingSeconds = 1.0
     /// The longest time that ffmpeg searches for the first samples of a track that begins later.
     private static let searchSeconds = 6.0
 
@@ -23,7 +26,7 @@ extension MediaIndex {
     ///   - kinds: the kinds of tracks; nil: all tracks.
     ///   - length: the length of the file in bytes, at which the ranges are cut off; nil: unknown.
     package func ranges(of time: Range<Double>, kinds: Set<TrackKind>? = nil, length: Int64? = nil) -> ByteRangeSet {
-        var runs = spanRanges(of: time, kinds: kinds)
+        var runs = sampleRanges(of: time, kinds: kinds)
         let chosen = chosen(kinds)
         let latestStart = chosen.compactMap { $0.pieces.first?.time.lowerBound }.max() ?? 0
         let openingEnd = Self.openingSeconds + min(max(0, latestStart), Self.searchSeconds)
@@ -36,23 +39,29 @@ extension MediaIndex {
             }
         }
         let end = length.map { max(0, $0) } ?? .max
-        return Self.joined(runs.map { Self.blocks(of: $0).clamped(to: 0..<end) })
+        let samples = runs.filter { !$0.isEmpty }.map { max(0, $0.lowerBound - Self.leadBytes)..<$0.upperBound }
+        return Self.joined((indexRanges + samples).map { Self.blocks(of: $0).clamped(to: 0..<end) })
     }
 
-    /// The index and the pieces of the tracks from the last sync time at or before the start up to the end of the span,
+    /// The index and ``sampleRanges(of:kinds:)``.
+    func spanRanges(of time: Range<Double>, kinds: Set<TrackKind>? = nil) -> [ByteRange] {
+        indexRanges + sampleRanges(of: time, kinds: kinds)
+    }
+
+    /// The pieces of the tracks from the last sync time at or before the start up to the end of the span,
     /// with ``slack`` behind the last piece of each track.
     ///
     /// Tracks other than video are included from the sync time of the video, because players seek to it, and with an
-    /// allowance before it.
-    func spanRanges(of time: Range<Double>, kinds: Set<TrackKind>? = nil) -> [ByteRange] {
-        var runs = indexRanges
+    /// allowance before it: mpv seeks sound by its time without the edit list.
+    private func sampleRanges(of time: Range<Double>, kinds: Set<TrackKind>?) -> [ByteRange] {
+        var runs: [ByteRange] = []
         let chosen = chosen(kinds)
         let videoStart =
             chosen.filter { $0.kind == .video }.map { $0.decodeStart(of: time.lowerBound) }
             .filter { $0 > -.infinity }.min() ?? time.lowerBound
         for track in chosen where !time.isEmpty {
             var start = track.decodeStart(of: time.lowerBound)
-            if track.kind != .video { start = min(start, videoStart) - Self.seekAllowance }
+            if track.kind != .video { start = min(start, videoStart) - Self.seekAllowance - editSeconds }
             if isReadFromStart { start = -.infinity }
             let needed = track.pieces.lazy.filter { piece in
                 piece.time.lowerBound < time.upperBound && piece.time.upperBound > start
@@ -64,7 +73,7 @@ extension MediaIndex {
     }
 
     /// The smallest range of whole blocks of 32 KiB that contains `run`.
-    static func blocks(of run: ByteRange) -> ByteRange {
+    package static func blocks(of run: ByteRange) -> ByteRange {
         guard !run.isEmpty else { return run }
         let lower = run.lowerBound / blockBytes * blockBytes
         return lower..<ByteRange(offset: (run.upperBound - 1) | (blockBytes - 1), length: 1).upperBound
@@ -73,8 +82,9 @@ extension MediaIndex {
     /// The size of the blocks in which Chromium reads media.
     package static let blockBytes: Int64 = 32 << 10
 
-    /// Whether players read the file from its beginning to the requested time: a Matroska file without cues.
-    private var isReadFromStart: Bool { container == .matroska && layout == .none }
+    /// Whether players read the file from its beginning to the requested time: a Matroska file without cues. ffmpeg and
+    /// mpv also read an MP3 file so.
+    var isReadFromStart: Bool { container == .mp3 || container == .matroska && layout == .none }
 
     /// The end of the last sample in seconds, or the duration if that is less; nil: unknown.
     package var end: Double? {
@@ -118,7 +128,7 @@ extension MediaIndex {
     package func playableSpans(cached: ByteRangeSet, kinds: Set<TrackKind>? = nil) -> [Range<Double>] {
         guard indexRanges.allSatisfy(cached.contains) else { return [] }
         let chosen = chosen(kinds)
-        let end = duration ?? chosen.flatMap(\.pieces).map(\.time.upperBound).max() ?? 0
+        let end = duration ?? chosen.flatMap(\.pieces).map(\.time.upperBound).filter(\.isFinite).max() ?? 0
         guard end > 0, chosen.contains(where: { !$0.pieces.isEmpty }) else { return [] }
         let spans = chosen.reduce([0..<end]) { spans, track in
             Self.intersection(spans, track.playableSpans(cached: cached, until: end))

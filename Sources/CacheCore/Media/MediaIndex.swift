@@ -60,6 +60,11 @@ package struct MediaIndex: Hashable, Sendable {
     package var indexRanges: [ByteRange]
     /// The number of bytes that players read beyond the last needed sample.
     package var slack: Int64
+    /// The media time before the first edit of a track, in seconds: mpv reads sound earlier by it.
+    var editSeconds = 0.0
+    /// The state that divides pieces which are longer than the time of a span, with bytes of the media data; nil: the
+    /// pieces are as exact as possible.
+    var refinement: Refinement?
 
     package init(
         container: Container, layout: Layout, duration: Double? = nil, tracks: [Track] = [],
@@ -80,10 +85,16 @@ package struct MediaSource: Sendable {
     package let length: Int64
     /// Returns exactly the bytes of a range, which lies within the file.
     package let read: @Sendable (ByteRange) async throws(MediaError) -> [UInt8]
+    /// Makes the bytes of a range present with as few requests as possible, so that reads of them cause none.
+    package let fetch: @Sendable (ByteRange) async throws(MediaError) -> Void
 
-    package init(length: Int64, read: @escaping @Sendable (ByteRange) async throws(MediaError) -> [UInt8]) {
+    package init(
+        length: Int64, read: @escaping @Sendable (ByteRange) async throws(MediaError) -> [UInt8],
+        fetch: @escaping @Sendable (ByteRange) async throws(MediaError) -> Void = { _ in }
+    ) {
         self.length = length
         self.read = read
+        self.fetch = fetch
     }
 }
 
@@ -112,7 +123,8 @@ package struct MediaLimits: Hashable, Sendable {
     package var playlistBytes = 8 << 20
     /// The largest number of segments of a playlist.
     package var segments = 50_000
-    /// The largest number of fragments whose headers are read one by one, in a file without `sidx`.
+    /// The largest number of upstream requests for the index of a file. A fragmented file without `sidx` needs one for
+    /// each large fragment.
     package var fragments = 4_096
     /// The largest number of renditions of a playlist.
     package var renditions = 64

@@ -1,6 +1,6 @@
 /// Piecewise linear map from presentation times to byte positions, for formats without a complete index.
-struct MediaTimeMap {
-    struct Point {
+struct MediaTimeMap: Hashable, Sendable {
+    struct Point: Hashable, Sendable {
         var position: Int64
         /// In seconds from the beginning of the presentation.
         var time: Double
@@ -36,6 +36,15 @@ struct MediaTimeMap {
         let share = (time - before.time) / (after.time - before.time)
         let position = before.position + Int64(saturating: share * Double(after.position - before.position))
         return min(max(position, before.position), after.position)
+    }
+
+    /// The time at `position`, which is clamped to the map.
+    func time(at position: Int64) -> Double {
+        guard let index = points.lastIndex(where: { $0.position <= position }) else { return points[0].time }
+        guard index + 1 < points.count else { return points[index].time }
+        let (before, after) = (points[index], points[index + 1])
+        let share = Double(position - before.position) / Double(after.position - before.position)
+        return before.time + share * (after.time - before.time)
     }
 
     /// Pieces of about one second, at most `limit`, which cover the map.

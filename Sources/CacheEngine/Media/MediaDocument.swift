@@ -22,7 +22,11 @@ package enum MediaDocument: Sendable {
         case .mpegTS: return .index(try await TransportStreamParser.index(of: source, limits: limits))
         case .hls: return .playlist(try HLSParser.playlist(try await text(of: source, limits), limits: limits))
         case .dash: return .playlist(try DASHParser.manifest(try await text(of: source, limits), limits: limits))
-        case nil: throw .unsupported("no known format: the file begins with \(head.prefix(8).hexadecimal)")
+        case nil:
+            let name = MediaFormat.unindexed(head: head).map { "\($0) has no index" } ?? "no known format"
+            throw .unsupported(
+                "\(name): the file begins with \(head.prefix(8).hexadecimal); an item with \"otherwise\": \"whole\" "
+                    + "fetches all of it")
         }
     }
 
@@ -44,13 +48,18 @@ package enum MediaDocument: Sendable {
 
 extension MediaIndex {
     /// The result of an item by time, before its bytes are fetched.
-    var result: PlayResult { PlayResult(container: container.rawValue, layout: layout.rawValue, duration: duration) }
+    func result(from time: Range<Double>) -> PlayResult {
+        PlayResult(
+            container: container.rawValue, layout: layout.rawValue, duration: duration, start: time.lowerBound)
+    }
 }
 
 extension MediaPlaylist {
-    /// As ``MediaIndex/result``.
-    var result: PlayResult {
-        PlayResult(container: format == .dash ? "dash" : "hls", layout: "segmented", duration: duration)
+    /// As ``MediaIndex/result(from:)``.
+    func result(from time: Range<Double>) -> PlayResult {
+        PlayResult(
+            container: format == .dash ? "dash" : "hls", layout: "segmented", duration: duration,
+            start: time.lowerBound)
     }
 }
 

@@ -98,34 +98,67 @@ package final class MediaInspector: Sendable {
         return index
     }
 
-    /// The document of an open asset, parsed or from memory. `media`: a reader of the asset.
+    /// The document of an open asset, parsed or from memory. Cached media data refine an index. `media`: a reader of the
+    /// asset.
     func document(of asset: OpenAsset, _ media: MediaReader) async throws(CacheError) -> MediaDocument {
-        if let document = kept(of: asset) { return document }
         let limits = settings.current.settings.mediaLimits
         let source = try await media.source(limits: limits)
-        let record = asset.record
+        let (record, known, cached) = (asset.record, kept(of: asset), asset.look { $0.ledger.extents })
+        let path = asset.target.path
+        return try await parse(asset, record) { () async throws(MediaError) in
+            let parsed =
+                if let known { known } else {
+                    try await MediaDocument.parsed(
+                        source, contentType: record?.generation.contentType, path: path, limits: limits)
+                }
+            guard case .index(var index) = parsed else { return parsed }
+            try await index.explore(cached, source)
+            return .index(index)
+        }
+    }
+
+    /// The index of an open asset, refined for a span of time with media data.
+    func index(
+        _ coarse: MediaIndex, of asset: OpenAsset, _ media: MediaReader, for time: Range<Double>
+    ) async throws(CacheError) -> MediaIndex {
+        let source = try await media.source(limits: settings.current.settings.mediaLimits)
+        let document = try await parse(asset, asset.record) { () async throws(MediaError) in
+            var index = coarse
+            try await index.refine(for: time, source)
+            return .index(index)
+        }
+        guard case .index(let index) = document else { return coarse }
+        return index
+    }
+
+    /// Runs a parser on its thread, and keeps its document for the generation of `record`.
+    private func parse(
+        _ asset: OpenAsset, _ record: AssetRecord?,
+        _ parser: @Sendable () async throws(MediaError) -> MediaDocument
+    ) async throws(CacheError) -> MediaDocument {
         let document: MediaDocument
         do throws(MediaError) {
             document = try await withTaskExecutorPreference(executor) { () async throws(MediaError) in
-                try await MediaDocument.parsed(
-                    source, contentType: record?.generation.contentType, path: asset.target.path, limits: limits)
+                try await parser()
             }
         } catch {
             throw error.cacheError
         }
-        if let record {
-            parsed.withLock { parsed in
-                parsed.removeAll { $0.asset == asset.id }
-                parsed.append(
-                    Parsed(
-                        asset: asset.id, created: record.createdAt, generation: record.generation.number,
-                        document: document))
-                while parsed.count > 1, parsed.reduce(0, { $0 + $1.document.byteCount }) > Self.capacity {
-                    parsed.removeFirst()
-                }
+        if let record { keep(document, of: asset.id, record) }
+        return document
+    }
+
+    /// Keeps a document in memory, in place of older ones.
+    private func keep(_ document: MediaDocument, of asset: AssetID, _ record: AssetRecord) {
+        parsed.withLock { parsed in
+            parsed.removeAll { $0.asset == asset }
+            parsed.append(
+                Parsed(
+                    asset: asset, created: record.createdAt, generation: record.generation.number, document: document))
+            while parsed.count > 1, parsed.reduce(0, { $0 + $1.document.byteCount }) > Self.capacity {
+                parsed.removeFirst()
             }
         }
-        return document
     }
 
     /// The document of the asset's present generation, if it is in memory.

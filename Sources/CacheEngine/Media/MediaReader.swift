@@ -1,6 +1,7 @@
 import CacheCore
 import CacheStore
 import NIOCore
+import Synchronization
 
 /// Reads ranges of an open asset for parsers of media.
 struct MediaReader: Sendable {
@@ -9,6 +10,8 @@ struct MediaReader: Sendable {
     let reader: FillLedger.ReaderID?
     /// The rate limiter of a job; nil: no limit.
     var pace: PrefetchRateLimiter?
+    /// The requests and bytes of the reader.
+    let usage = Usage()
 
     /// The source for a parser. If the upstream states no length, the asset is read up to its end, or up to the largest
     /// length of a playlist.
@@ -20,8 +23,58 @@ struct MediaReader: Sendable {
             throw CacheError(
                 .unsupportedMedia, "The upstream states no length, and the asset has more than \(limit) bytes.")
         }
-        return MediaSource(length: length) { range throws(MediaError) in
-            do throws(CacheError) { return try await bytes(range) } catch { throw .unreadable(error) }
+        return MediaSource(
+            length: length,
+            read: { range throws(MediaError) in
+                try await fetch(range, length: length, limit: limits.fragments)
+                do throws(CacheError) { return try await bytes(range) } catch { throw .unreadable(error) }
+            },
+            fetch: { range throws(MediaError) in try await fetch(range, length: length, limit: limits.fragments) })
+    }
+
+    /// Counts the upstream requests of parsers, and the bytes that they fetched.
+    final class Usage: Sendable {
+        private let counts = Mutex((requests: 0, bytes: Int64(0)))
+
+        var fetchedBytes: Int64 { counts.withLock { $0.bytes } }
+
+        /// Throws `.tooLarge` if the number of requests exceeds the limit.
+        fileprivate func countRequest(limit: Int) throws(MediaError) {
+            let requests = counts.withLock { counts in
+                counts.requests += 1
+                return counts.requests
+            }
+            guard requests <= limit else { throw .tooLarge("The index of the file needs more than \(limit) requests") }
+        }
+
+        fileprivate func countBytes(_ bytes: Int64) { counts.withLock { $0.bytes += bytes } }
+    }
+
+    /// Fetches the missing bytes of a range in whole blocks, which players read; nothing without a reader.
+    private func fetch(_ range: ByteRange, length: Int64, limit: Int) async throws(MediaError) {
+        guard let reader, !range.isEmpty else { return }
+        guard !asset.look({ $0.ledger.extents.gaps(in: range) }).isEmpty else { return }
+        try usage.countRequest(limit: limit)
+        let gaps = asset.look { $0.ledger.extents.gaps(in: MediaIndex.blocks(of: range).clamped(to: 0..<length)) }
+        do throws(CacheError) {
+            for gap in gaps { try await follow(gap, reader) }
+        } catch {
+            throw .unreadable(error)
+        }
+    }
+
+    /// Fetches a range at the rate limit of the job, and waits for it without reading it.
+    private func follow(_ range: ByteRange, _ reader: FillLedger.ReaderID) async throws(CacheError) {
+        var rest = range
+        while !rest.isEmpty {
+            let piece = pace.map { rest.prefix($0.pieceBytes) } ?? rest
+            if let pace { try await pace.take(piece.length) }
+            asset.want(piece, by: reader)
+            while case .bytes(let present) = try await asset.settle(reader) {
+                usage.countBytes(present.length)
+                asset.advance(reader, to: present.upperBound)
+            }
+            rest = piece.upperBound..<rest.upperBound
         }
     }
 
@@ -45,8 +98,6 @@ struct MediaReader: Sendable {
     private func bytes(_ range: ByteRange) async throws(CacheError) -> [UInt8] {
         guard !range.isEmpty else { return [] }
         guard let reader else { return try await cachedBytes(range) }
-        let missing = asset.look { $0.ledger.extents.gaps(in: range) }.byteCount
-        if let pace, missing > 0 { try await pace.take(missing) }
         asset.want(range, by: reader)
         var bytes: [UInt8] = []
         var unusableCount = 0

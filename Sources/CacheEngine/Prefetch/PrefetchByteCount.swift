@@ -40,6 +40,12 @@ struct PrefetchByteCount {
     /// Sets the item's total size in bytes.
     mutating func measured(_ bytes: Int64) { progress.bytesTotal = bytes }
 
+    /// Counts the bytes that were fetched for the index of an item that fails. `opening`: the extents of its first request.
+    mutating func failed(fetched bytes: Int64, opening: [ByteRange]) {
+        let own = opening.reduce(Int64(0)) { $0 + $1.length - before.byteCount(in: $1) }
+        progress.bytesFromUpstream += bytes + own
+    }
+
     /// Counts `range`, which is on disk now.
     mutating func passed(_ range: ByteRange) {
         let found = before.byteCount(in: range)

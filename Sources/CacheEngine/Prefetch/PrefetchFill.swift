@@ -17,8 +17,8 @@ struct PrefetchFill {
     private(set) var children: [JobItemRecord]?
     /// Whether the item does not fit into the capacity of the cache. Any other lack of space is one of the disk.
     private(set) var exceedsCapacity = false
-    /// The index of the media file, if the item is one by time.
-    private var index: MediaIndex?
+    /// The index of the media file and the span, if the item is one by time.
+    private var media: (index: MediaIndex, time: Range<Double>)?
     /// The asset for which the item has claimed space.
     private var claimed: AssetID?
     /// How often writes of the asset had failed for lack of disk space when the item started.
@@ -128,9 +128,9 @@ struct PrefetchFill {
             guard !runs.isEmpty else {
                 try checkPresent(asset)
                 if isSuccessor { try await context.commits.flush() }
-                if let play = item.play, let index {
+                if let play = item.play, let media {
                     let extents = asset.look { $0.ledger.extents }
-                    tally.plays(index.playableSeconds(of: play.time, cached: extents, kinds: play.kinds))
+                    tally.plays(media.index.playableSeconds(of: media.time, cached: extents, kinds: play.kinds))
                 }
                 return try await mark(asset)
             }
@@ -143,30 +143,40 @@ struct PrefetchFill {
     private mutating func resolve(
         _ play: PlayRequest, of asset: OpenAsset, _ reader: FillLedger.ReaderID
     ) async throws(CacheError) {
-        (children, index) = (nil, nil)  // those of an earlier generation
-        let media = MediaReader(asset: asset, reader: reader, pace: pace)
+        (children, media) = (nil, nil)  // those of an earlier generation
+        let bytes = MediaReader(asset: asset, reader: reader, pace: pace)
         do throws(CacheError) {
-            switch try await cache.media.document(of: asset, media) {
-            case .index(let index):
-                try play.time.checkBegins(within: index.end)
-                self.index = index
-                item.ranges = index.ranges(of: play.time, kinds: play.kinds, length: asset.look { $0.ledger.length })
-                    .runs
+            switch try await cache.media.document(of: asset, bytes) {
+            case .index(let coarse):
+                let time = play.span(end: coarse.end)
+                try time.checkBegins(within: coarse.end)
+                let index = try await cache.media.index(coarse, of: asset, bytes, for: time)
+                try time.checkBegins(within: index.end)
+                media = (index, time)
+                item.ranges = index.ranges(of: time, kinds: play.kinds, length: asset.look { $0.ledger.length }).runs
                     .map(\.fieldValue)
-                tally.resolved(item.ranges, index.result)
+                tally.resolved(item.ranges, index.result(from: time))
             case .playlist(let playlist):
                 // Its files would be fetched with other credentials than those that opened it.
                 guard !asset.target.isReadersOwn else { throw AssetTarget.readerRequired }
-                try play.time.checkBegins(within: playlist.duration)
+                var own = play
+                if playlist.format != .hlsMultivariant {
+                    own.time = play.span(end: playlist.duration ?? playlist.edge, liveStart: playlist.liveStart)
+                    try own.time.checkBegins(within: playlist.duration)
+                }
                 item.ranges = []
-                children = PlaylistExpansion(item: item, play: play, target: asset.target, upstream: context.upstream)
+                children = PlaylistExpansion(item: item, play: own, target: asset.target, upstream: context.upstream)
                     .children(of: playlist)
-                tally.resolved([], playlist.result)
+                tally.resolved([], playlist.result(from: own.time))
             }
         } catch {
             guard [.unsupportedMedia, .malformedMedia, .mediaIndexTooLarge].contains(error.code),
                 play.otherwise != .fail
-            else { throw error }
+            else {
+                let opening = asset.look { $0.ledger.extents.runs(in: 0..<MediaDocument.openingBytes) }
+                tally.failed(fetched: bytes.usage.fetchedBytes, opening: opening)
+                throw error
+            }
             item.ranges = play.otherwise == .head ? ["bytes=0-\(PlayRequest.headBytes - 1)"] : []
             tally.resolved(item.ranges, PlayResult(container: nil, layout: nil, duration: nil))
         }

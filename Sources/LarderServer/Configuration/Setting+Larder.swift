@@ -276,7 +276,7 @@ extension Setting<LarderSettings> {
                 "renditions of a playlist"),
             Setting(
                 "limits.media.fragments", \.limits.media.fragments, .count(1...1_000_000, example: 4096),
-                "fragments of a media file whose headers are read one by one"),
+                "upstream requests for the index of a media file"),
             Setting(
                 "limits.media.depth", \.limits.media.depth, .count(4...64, example: 10),
                 "nesting of boxes or elements in a media file"),

@@ -1,12 +1,13 @@
 @testable import CacheCore
 import Synchronization
 
-/// A source over bytes in memory that records the reads.
+/// A source over bytes in memory that records the reads and fetches.
 final class RecordedSource: Sendable {
     let bytes: [UInt8]
     /// The stated length of the file; bytes behind those in memory are zeros.
     let length: Int64
     private let recorded = Mutex<[ByteRange]>([])
+    private let recordedFetches = Mutex<[ByteRange]>([])
 
     init(_ bytes: [UInt8], length: Int64? = nil) {
         self.bytes = bytes
@@ -15,11 +16,13 @@ final class RecordedSource: Sendable {
 
     var reads: [ByteRange] { recorded.withLock { $0 } }
 
-    /// Whether a read was outside of the file.
-    var isReadOutside: Bool { !reads.allSatisfy { $0.lowerBound >= 0 && $0.upperBound <= length } }
+    var fetches: [ByteRange] { recordedFetches.withLock { $0 } }
+
+    /// Whether a read or a fetch was outside of the file.
+    var isReadOutside: Bool { !(reads + fetches).allSatisfy { $0.lowerBound >= 0 && $0.upperBound <= length } }
 
     var source: MediaSource {
-        MediaSource(length: length) { range throws(MediaError) in
+        let read = { @Sendable (range: ByteRange) throws(MediaError) -> [UInt8] in
             self.recorded.withLock { $0.append(range) }
             guard range.lowerBound >= 0, range.upperBound <= self.length else {
                 throw .unreadable(CacheError(.internal, "The read \(range) exceeds the file."))
@@ -29,5 +32,7 @@ final class RecordedSource: Sendable {
                 known.lowerBound == range.lowerBound ? self.bytes[Int(known.lowerBound)..<Int(known.upperBound)] : []
             return Array(bytes) + [UInt8](repeating: 0, count: Int(range.length) - bytes.count)
         }
+        return MediaSource(
+            length: length, read: read, fetch: { range in self.recordedFetches.withLock { $0.append(range) } })
     }
 }

@@ -41,6 +41,28 @@ import Testing
         try await cache.jobs.items(job.record.id).items
     }
 
+    @Test("A job without a start begins at the live position of a player", arguments: [nil, -8.0])
+    func live(start: Double?) async throws {
+        let lines = ["#EXTM3U", "#EXT-X-TARGETDURATION:4"] + (0..<10).flatMap { ["#EXTINF:4,", "\($0).ts"] }
+        let playlist = LoopbackAsset(
+            content: Array((lines + [""]).joined(separator: "\n").utf8), contentType: "application/vnd.apple.mpegurl")
+        upstream.serve("/live.m3u8", playlist)
+        for number in 0..<10 { upstream.serve("/\(number).ts", LoopbackAsset(size: 5_000, seed: UInt64(number + 1))) }
+
+        try await cache().run { cache in
+            var order = CreateJobRequest.of("live.m3u8")
+            let from = start ?? 0
+            order.items[0].play = PlayRequest(time: from..<from + 4, hasStart: start != nil)
+            let job = try await cache.finished(try await cache.jobs.submit(order))
+            #expect(job.record.state == .succeeded, "\(job.record.error as Any)")
+            let items = try await items(of: job, cache)
+            let first = start == nil ? 6 : 7
+            let expected = (first...first + 2).map { AssetReference.media("\($0).ts") }
+            #expect(items.map(\.reference) == [.media("live.m3u8")] + expected)
+            #expect(items[0].playResult?.playableSeconds == 4)
+        }
+    }
+
     @Test("A playlist is fetched with its segments, also if the upstream states no length", arguments: [true, false])
     func playlist(acceptsRanges: Bool) async throws {
         let lines = ["#EXTM3U", "#EXT-X-TARGETDURATION:6", "#EXTINF:6,", "0.ts", "#EXTINF:6,", "1.ts", "#EXTINF:6,"]
@@ -108,6 +130,39 @@ import Testing
             #expect(map.allSatisfy { $0.range.length == 100_000 })
             #expect(map[7].cached == 1 && map[3].cached == 0, "\(map.map(\.cached))")
             #expect(upstream.requests.count == before)
+        }
+    }
+
+    @Test("A span of a file without an index costs few requests, and stays playable after a restart")
+    func withoutIndex() async throws {
+        let clusters = (0..<2000).flatMap { EBMLBuilder.cluster($0 * 100, bytes: 2500) }
+        let bytes = EBMLBuilder.header + EBMLBuilder.element(0x1853_8067, EBMLBuilder.tracks + clusters)
+        upstream.serve("/live.mkv", LoopbackAsset(content: bytes, contentType: "video/x-matroska"))
+        try await cache().run { cache in
+            let job = try await play("live.mkv", 100..<110, cache)
+            #expect(job.record.state == .succeeded, "\(job.record.error as Any)")
+            #expect(try await items(of: job, cache).first?.playResult?.playableSeconds == 10)
+        }
+        #expect(upstream.requests.count <= 7, "\(upstream.requests.map(\.range))")
+        let before = upstream.requests.count
+        try await cache().run { cache in
+            let id = try await cache.resolver.resolve(.media("live.mkv")).id
+            let playable = try await cache.media.media(of: id).playable
+            #expect(playable.first.map { $0.lowerBound == 0 && $0.contains(109) } == true, "\(playable)")
+        }
+        #expect(upstream.requests.count == before)
+    }
+
+    @Test("A failed item reports the bytes that it fetched, and names the other ways")
+    func failure() async throws {
+        let bytes = Array("RIFF....WAVE".utf8) + [UInt8](repeating: 0, count: 100_000)
+        upstream.serve("/a.wav", LoopbackAsset(content: bytes, contentType: "audio/wav"))
+        try await cache().run { cache in
+            let item = try await items(of: try await play("a.wav", 0..<1, cache), cache).first
+            #expect(item?.state == .failed && item?.error?.code == "unsupportedMedia")
+            #expect(item?.error?.message.contains("WAV has no index") == true)
+            #expect(item?.error?.message.contains("otherwise") == true)
+            #expect(item?.bytesFromUpstream == 64 << 10)
         }
     }
 

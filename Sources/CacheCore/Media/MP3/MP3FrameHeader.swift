@@ -1,5 +1,5 @@
 /// The header of an MPEG audio frame (ISO/IEC 11172-3 §2.4.2.3 and ISO/IEC 13818-3 §2.4.2.3; MPEG 2.5 by Fraunhofer).
-struct MP3FrameHeader: Hashable {
+struct MP3FrameHeader: Hashable, Sendable {
     /// The sampling frequencies are halved and quartered from MPEG 1 to 2 and 2.5.
     enum Version { case mpeg1, mpeg2, mpeg25 }
 

@@ -1,7 +1,7 @@
 /// Parser for MPEG audio files: layers I to III of ISO/IEC 11172-3 and 13818-3, with ID3, Xing, Info and VBRI headers.
 ///
-/// Reads: the first 32 KiB behind ID3 tags; without a Xing, Info or VBRI header also the last 160 bytes, and 3 times 8
-/// KiB to check whether the bit rate is constant, or 16 times if it is not.
+/// Reads: the first 32 KiB behind ID3 tags; without a Xing, Info or VBRI header also the last 32 KiB, and 32 KiB in the
+/// middle to check whether the bit rate is constant. ``MP3Map`` counts the frames up to a time if it is not.
 package enum MP3Parser {
     /// A map of times to bytes with its uncertainty.
     private struct Timing {
@@ -14,7 +14,9 @@ package enum MP3Parser {
     private static let headLength: Int64 = 32 << 10
     /// The first frame must begin so many bytes behind the ID3 tags.
     private static let searchLength: Int64 = 128 << 10
-    private static let probeLength: Int64 = 8 << 10
+    /// A file that is not longer is fetched at once: players read most of it.
+    private static let smallFile: Int64 = 512 << 10
+    private static let probeLength: Int64 = 32 << 10
     private static let slack: Int64 = 128 << 10
 
     /// The index of a file: one audio track with pieces of about one second.
@@ -33,7 +35,7 @@ package enum MP3Parser {
         let frame = try await buffer.view(run.position..<run.position + max(run.first.length, needed))
         let header = MP3SeekHeader(frame, at: run.position, run.first)
         let stated = header.flatMap { timing($0, run, length: source.length) }
-        let chosen = if let stated { stated } else { try await measure(&buffer, run) }
+        let (chosen, isExact) = if let stated { (stated, true) } else { try await measure(&buffer, run) }
 
         var index = MediaIndex(container: .mp3, layout: header == nil ? .none : .headIndex, slack: slack)
         let end = chosen.map.points[chosen.map.points.count - 1].time
@@ -49,6 +51,7 @@ package enum MP3Parser {
         let headEnd = min(source.length, run.position + headLength)
         let tail = max(headEnd, source.length - 128)..<source.length
         index.indexRanges = ByteRangeSet(start > 0 ? [0..<headEnd] : [0..<headEnd, tail]).runs
+        if !isExact { index.apply(MP3Map(run, chosen.map, limit: limits.pieces)) }
         return index
     }
 
@@ -83,18 +86,21 @@ package enum MP3Parser {
         return Timing(map: map, seconds: 0.3, bytes: 2048 + step)
     }
 
-    /// The map of a file without a header, by the bit rates at several positions.
+    /// The map of a file without a header, by the bit rates at several positions, and whether it is exact because the
+    /// bit rate is constant.
     private static func measure(
         _ buffer: inout MediaReadBuffer, _ run: MP3Run
-    ) async throws(MediaError) -> Timing {
+    ) async throws(MediaError) -> (Timing, isExact: Bool) {
+        let length = buffer.source.length
+        if length <= smallFile { try await buffer.source.fetch(0..<length) }
         let end = max(run.position + run.byteCount, try await audioEnd(&buffer))
         let start = MediaTimeMap.Point(position: run.position, time: 0)
-        let few = try await probe(&buffer, run, until: end, count: 3)
-        if ([run] + few).allSatisfy({ $0.isConstant && $0.first.bitRate == run.first.bitRate }) {
+        let probes = [run] + (try await probe(&buffer, run, until: end))
+        if probes.allSatisfy({ $0.isConstant && $0.first.bitRate == run.first.bitRate }) {
             let seconds = Double(end - run.position) * 8 / Double(run.first.bitRate)
-            return Timing(map: MediaTimeMap(first: start, between: [], last: .init(position: end, time: seconds)))
+            let map = MediaTimeMap(first: start, between: [], last: .init(position: end, time: seconds))
+            return (Timing(map: map), true)
         }
-        let probes = [run] + (try await probe(&buffer, run, until: end, count: 16))
         var points = [start]
         for (before, after) in zip(probes, probes.dropFirst()) where after.position > before.position {
             let rate = (before.bytesPerSecond + after.bytesPerSecond) / 2
@@ -106,17 +112,16 @@ package enum MP3Parser {
         let rate = probes[probes.count - 1].bytesPerSecond
         let final = MediaTimeMap.Point(position: end, time: last.time + Double(end - last.position) / rate)
         let map = MediaTimeMap(first: start, between: points.dropFirst(), last: final)
-        return Timing(map: map, seconds: 1, bytes: 16 << 10)
+        return (Timing(map: map, seconds: 1, bytes: 16 << 10), false)
     }
 
-    /// Consecutive frames at even distances between the first frame and `end`; positions without frames are omitted.
+    /// Consecutive frames in the middle and at the end; positions without frames are omitted.
     private static func probe(
-        _ buffer: inout MediaReadBuffer, _ run: MP3Run, until end: Int64, count: Int64
+        _ buffer: inout MediaReadBuffer, _ run: MP3Run, until end: Int64
     ) async throws(MediaError) -> [MP3Run] {
         var probes: [MP3Run] = []
-        for index in 1...count {
-            let position = run.position + (end - run.position) / (count + 1) * index
-            let bytes = try await buffer.view(ByteRange(offset: position, length: probeLength))
+        for position in [run.position + (end - run.position) / 2, end - probeLength] where position > run.position {
+            let bytes = try await buffer.view(ByteRange(offset: position, length: probeLength).clamped(to: 0..<end))
             if let probe = MP3Run(in: bytes, from: position, of: run.first) { probes.append(probe) }
         }
         return probes
@@ -125,7 +130,7 @@ package enum MP3Parser {
     /// The end of the audio data: the position of an APEv2 or ID3v1 tag at the end of the file.
     private static func audioEnd(_ buffer: inout MediaReadBuffer) async throws(MediaError) -> Int64 {
         var end = buffer.source.length
-        let bytes = try await buffer.view(max(0, end - 160)..<end)
+        let bytes = try await buffer.view(max(0, end - probeLength)..<end)
         if bytes.holds("TAG", at: end - 128) { end -= 128 }
         guard bytes.holds("APETAGEX", at: end - 32), let size = bytes.number(at: end - 20, count: 4),
             let flags = bytes.byte(at: end - 9)

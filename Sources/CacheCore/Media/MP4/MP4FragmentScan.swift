@@ -1,5 +1,6 @@
 /// Finds the fragments of a file behind its movie box: by `sidx`, otherwise by each `moof`. An `mfra` box is not used:
-/// players read the headers of all fragments in spite of it.
+/// players read the headers of all fragments in spite of it. They read through short fragments instead of sending a
+/// request for each; such fragments are fetched together.
 struct MP4FragmentScan {
     /// The pieces of a track that were found.
     struct TrackPieces {
@@ -8,6 +9,9 @@ struct MP4FragmentScan {
         /// Whether ``syncTimes`` are a proper subset of the samples.
         var hasOtherSamples = false
     }
+
+    /// Players read through fragments that are shorter.
+    private static let shortFragment: Int64 = 128 << 10
 
     private(set) var tracks: [UInt32: TrackPieces] = [:]
     /// The bytes of `sidx` boxes and of fragment headers, and the end of the file.
@@ -30,6 +34,9 @@ struct MP4FragmentScan {
     private var referenceCount = 0
     /// The seconds by which the times of the segment indexes of a track are too small.
     private var shifts: [UInt32: Double] = [:]
+    /// The offset of the last fragment, and whether it follows the one before it closely.
+    private var lastFragment: Int64?
+    private var isShort = false
     /// The first byte that belongs to no piece yet.
     private var regionStart: Int64 = 0
     private var fragment: MP4Fragment?
@@ -51,9 +58,8 @@ struct MP4FragmentScan {
         var covered = start
         var fragmentEnd = start
         var hasMedia = false
-        var fragmentCount = 0
         regionStart = start
-        scan: while let header = try await file.header(at: position) {
+        scan: while let header = try await nextBox(at: position) {
             switch header.type {
             case "sidx" where !segmentIndexes.contains(header.start):
                 flush(until: fragmentEnd)
@@ -61,13 +67,14 @@ struct MP4FragmentScan {
                 covered = max(covered, try await addSegmentIndex(header, depth: 1))
                 position = header.end
                 continue
-            case "mfra": break scan
+            case "mfra":
+                // A player that reads through short fragments reads the whole box.
+                if isShort { indexRanges.append(header.start..<header.end) }
+                break scan
             case "moof" where position >= covered:
                 flush(until: fragmentEnd)
-                fragmentCount += 1
-                guard fragmentCount <= limits.fragments else {
-                    throw .tooLarge("The file has more than \(limits.fragments) fragments.")
-                }
+                isShort = lastFragment.map { position - $0 < Self.shortFragment } ?? false
+                lastFragment = position
                 try await addFragment(header)
                 fragmentEnd = header.end
                 hasMedia = true
@@ -91,6 +98,19 @@ struct MP4FragmentScan {
         if !segmentIndexes.isEmpty, covered < file.length { indexRanges.append(max(0, file.length - 16)..<file.length) }
         if let secondFragment, let header = try await file.header(at: secondFragment), header.type == "moof" {
             addFragmentHeader(header)
+        }
+    }
+
+    /// The box at `position`; nil at the end of the file. A box that a truncated file has in part ends it too, and the last
+    /// fragment then counts only with its media data.
+    private mutating func nextBox(at position: Int64) async throws(MediaError) -> MP4BoxHeader? {
+        do throws(MediaError) {
+            if isShort { try await file.fetchAhead(from: position) }
+            return try await file.header(at: position)
+        } catch {
+            guard case .malformed = error, !tracks.isEmpty else { throw error }
+            fragment = nil
+            return nil
         }
     }
 

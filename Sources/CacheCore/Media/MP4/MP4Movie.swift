@@ -34,7 +34,8 @@ struct MP4Movie {
                 }
                 tracks.append(try MP4Track(child))
             case "mvex": try parseExtension(child)
-            case "cmov", "rmra": throw .unsupported("The moov box contains a \(child.type) box.")
+            case "cmov": throw .unsupported("The movie box is compressed (cmov)")
+            case "rmra": throw .unsupported("The moov box refers to other movies (rmra)")
             default: break
             }
         }
@@ -90,6 +91,14 @@ struct MP4Track {
     /// The duration in units of the time scale of the movie (`tkhd`); 0: unknown.
     private(set) var movieDuration: UInt64 = 0
     private(set) var edits: [MP4Edit] = []
+    /// The media time before the first edit in seconds, at most ``longestEditLead``.
+    var editSeconds: Double {
+        guard let time = edits.lazy.compactMap(\.mediaTime).first else { return 0 }
+        return min(Self.longestEditLead, Double(time) / Double(timeScale))
+    }
+
+    /// Files that were cut at a key frame keep the media from there on; a longer lead is not read.
+    private static let longestEditLead = 10.0
     /// The sample tables; nil if the box `stbl` is missing or empty.
     private(set) var samples: MP4SampleTable?
 

@@ -21,10 +21,12 @@ package enum MP4Parser {
                 return fragmentedIndex(tracks, scan, movie: movie, location: location, length: file.length)
             }
         }
-        return MediaIndex(
+        var index = MediaIndex(
             container: .mp4, layout: location.mediaStart == nil ? .headIndex : .tailIndex,
             duration: movie.durationSeconds ?? end(of: tracks), tracks: tracks,
             indexRanges: indexRanges(location, length: file.length, isFragmented: false))
+        index.editSeconds = movie.tracks.map(\.editSeconds).max() ?? 0
+        return index
     }
 
     /// The end of the media data if `mdat` precedes `moov`, from the first bytes of a file.

@@ -69,9 +69,19 @@ struct MatroskaFile {
         return try EBMLElement(await buffer.view(range, ahead: ahead), at: position)
     }
 
-    /// The bytes of a range, clamped to the file.
-    mutating func view(_ range: ByteRange, ahead: Int64 = 0) async throws(MediaError) -> MediaBytes {
-        try await buffer.view(range, ahead: ahead)
+    /// The timestamp of the first cluster in ticks. Throws `.malformed` if a segment without cues has no cluster with a
+    /// timestamp.
+    mutating func firstTimestamp() async throws(MediaError) -> UInt64 {
+        let bytes = try await buffer.view(ByteRange(offset: firstCluster, length: 64))
+        if firstCluster < header.segment.upperBound, let cluster = try? EBMLElement(bytes, at: firstCluster),
+            let ticks = MatroskaClock.timestamp(of: cluster, bytes)
+        {
+            return ticks
+        }
+        guard !header.cues.isEmpty else {
+            throw .malformed("Segment without a Cluster with Timestamp", offset: firstCluster)
+        }
+        return 0
     }
 
     /// Parses the elements before the first cluster.

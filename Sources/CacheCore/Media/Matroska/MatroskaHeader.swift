@@ -40,10 +40,8 @@ struct MatroskaHeader {
         durationInTicks.map { $0 * secondsPerTick }.flatMap { $0.isFinite && $0 > 0 && $0 < 1e9 ? $0 : nil }
     }
 
-    /// A time in ticks, in seconds.
-    func seconds(_ ticks: UInt64) -> Double { Double(ticks) * secondsPerTick }
-
-    private var secondsPerTick: Double { Double(timestampScale) / 1e9 }
+    /// The length of a tick in seconds.
+    var secondsPerTick: Double { Double(timestampScale) / 1e9 }
 
     /// Whether the content of an element is needed by ``add(_:_:)``.
     static func needs(_ id: UInt32) -> Bool {

@@ -28,6 +28,8 @@ enum MatroskaID {
     static let cluster: UInt32 = 0x1F43_B675
     static let timestamp: UInt32 = 0xE7
     static let simpleBlock: UInt32 = 0xA3
+    static let blockGroup: UInt32 = 0xA0
+    static let block: UInt32 = 0xA1
     static let chapters: UInt32 = 0x1043_A770
     static let tags: UInt32 = 0x1254_C367
     static let attachments: UInt32 = 0x1941_A469

@@ -1,14 +1,16 @@
 /// Parser for the index of Matroska and WebM files (RFC 9559 and RFC 8794).
 ///
-/// Reads: the first 64 KiB; the elements that SeekHead names behind the clusters, mostly in one read of the tail; and
-/// headers of clusters if the cues are missing or sparse (``MatroskaClusters``).
+/// Reads: the first 64 KiB, and the elements that SeekHead names behind the clusters, mostly in one read of the tail.
+/// ``MatroskaMap`` reads clusters of a span if the cues are missing or sparse.
 package enum MatroskaParser {
     /// The index of a file. The pieces are those of clusters, which all tracks share; the sync times are the cues.
     ///
     /// `indexRanges` has the elements before the first cluster, and all elements behind it that SeekHead names:
     /// ffmpeg reads Tags, Chapters and Attachments when it opens a file. Without usable cues the layout is `.none`.
     ///
-    /// Throws `.unsupported` for another EBML document and for a file with too many clusters to index it without cues.
+    /// Times count from the first cluster: a file that was split begins with a later timestamp.
+    ///
+    /// Throws `.unsupported` for another EBML document, and `.malformed` for a file without a cluster.
     package static func index(
         of source: MediaSource, limits: MediaLimits = MediaLimits()
     ) async throws(MediaError) -> MediaIndex {
@@ -18,44 +20,53 @@ package enum MatroskaParser {
         guard !file.header.tracks.isEmpty else {
             throw .malformed("Segment without Tracks", offset: file.header.segment.lowerBound)
         }
-        let end = file.clustersEnd
-        let layout: MediaIndex.Layout =
-            file.header.cues.isEmpty ? .none : file.cuesAreFirst ? .headIndex : .tailIndex
-        let points: [MatroskaClusters.Point]
-        if file.header.cues.isEmpty {
-            points = try await MatroskaClusters.walk(&file, until: end)
-        } else {
-            points = try await MatroskaClusters.refine(MatroskaClusters.cued(file), &file, until: end)
-        }
-        let duration = file.isTruncated ? nil : file.header.duration
-        var index = MediaIndex(container: .matroska, layout: layout, duration: duration)
-        index.indexRanges = file.indexRanges.runs
-        let share = max(1, limits.pieces / file.header.tracks.count)
         let header = file.header
+        let isCued = !header.cues.isEmpty
         let video = header.tracks.first { $0.kind == .video }
-        var videoTimes = header.cues.isEmpty ? points.compactMap(\.keyTime) : []
-        if let video, videoTimes.isEmpty { videoTimes = cueTimes(of: video.id, header) }
-        videoTimes = ascending(videoTimes, limit: share)
-        let pieces = [false, true].map { precedesVideo in
-            MatroskaClusters.pieces(
-                points, end: end, duration: index.duration, limit: share, precedesVideo: precedesVideo)
+        let clock = MatroskaClock(
+            secondsPerTick: header.secondsPerTick, start: try await file.firstTimestamp(), video: video?.id,
+            audio: Set(header.tracks.lazy.filter { $0.kind == .audio }.map(\.id)))
+        let share = max(1, limits.pieces / header.tracks.count)
+        let map = MatroskaMap(
+            cued(file, clock), end: file.clustersEnd, clock: clock, isCued: isCued,
+            duration: file.isTruncated ? nil : header.duration, limit: share)
+        var index = MediaIndex(
+            container: .matroska, layout: !isCued ? .none : file.cuesAreFirst ? .headIndex : .tailIndex)
+        index.indexRanges = file.indexRanges.runs
+        index.tracks = header.tracks
+        // Players seek all tracks to a cue of the video; cues of subtitles and audio are irrelevant then.
+        for track in index.tracks.indices where isCued {
+            index.tracks[track].syncTimes = ascending(
+                cueTimes(of: (video ?? index.tracks[track]).id, header, clock), limit: share)
         }
-        index.tracks = header.tracks.map { track in
-            var track = track
-            track.pieces = pieces[track.kind == .video || videoTimes.isEmpty ? 0 : 1]
-            // Players seek all tracks to a cue of the video; cues of subtitles and audio are irrelevant then.
-            track.syncTimes =
-                track.id == video?.id || !videoTimes.isEmpty
-                ? videoTimes : ascending(cueTimes(of: track.id, header), limit: share)
-            return track
-        }
+        index.apply(map)
         return index
     }
 
+    /// The clusters that cues name, ascending by position, and the first cluster.
+    private static func cued(_ file: borrowing MatroskaFile, _ clock: MatroskaClock) -> [MatroskaMap.Point] {
+        var points: [MatroskaMap.Point] = []
+        for cue in file.header.cues.sorted(by: { ($0.cluster, $0.time) < ($1.cluster, $1.time) }) {
+            let time = max(0, clock.seconds(cue.time))
+            // ffmpeg and mkvmerge write the offset of the block; a small one is that of the first block.
+            let isStart = cue.relative.map { $0 <= 64 } ?? false
+            if let last = points.last, last.position == cue.cluster {
+                points[points.count - 1].latest = time
+                points[points.count - 1].isStart = last.isStart || isStart
+            } else {
+                points.append(.init(position: cue.cluster, time: time, latest: time, isStart: isStart))
+            }
+        }
+        if points.first.map({ $0.position > file.firstCluster }) ?? true {
+            points.insert(.init(position: file.firstCluster, time: 0, latest: 0, isStart: true), at: 0)
+        }
+        return points
+    }
+
     /// The times of the cues of a track; of all tracks if this one has none.
-    private static func cueTimes(of track: Int64, _ header: MatroskaHeader) -> [Double] {
+    private static func cueTimes(of track: Int64, _ header: MatroskaHeader, _ clock: MatroskaClock) -> [Double] {
         let own = header.cues.filter { $0.track == track }
-        return (own.isEmpty ? header.cues : own).map { header.seconds($0.time) }
+        return (own.isEmpty ? header.cues : own).map { max(0, clock.seconds($0.time)) }
     }
 
     /// The times in ascending order without duplicates; some are omitted beyond `limit`.

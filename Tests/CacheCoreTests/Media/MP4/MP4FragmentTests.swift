@@ -88,6 +88,29 @@ struct MP4FragmentTests {
         #expect(source.reads.byteCount < 103 * 64 << 10)
     }
 
+    @Test("Short fragments are fetched together, and more of them than the limit of requests are indexed")
+    func shortFragments() async throws {
+        var limits = MediaLimits()
+        limits.fragments = 3
+        let fragments = (0..<2000).flatMap {
+            Self.fragment($0 * 2000) + B.box("free", [UInt8](repeating: 0, count: 3000))
+        }
+        let source = RecordedSource(Self.head + fragments)
+        let index = try await MP4Parser.index(of: source.source, limits: limits)
+        #expect(index.tracks.first?.pieces.count == 2000)
+        #expect((1...3).contains(source.fetches.count), "\(source.fetches)")
+        #expect(!source.isReadOutside)
+        let unfetched = source.reads.filter { read in !source.fetches.contains { read.clamped(to: $0) == read } }
+        #expect(unfetched.count <= 6, "\(unfetched)")
+    }
+
+    @Test("A truncated fragment is not playable, those before it are")
+    func truncated() async throws {
+        let bytes = Self.head + Self.fragment(0) + Self.fragment(2000).dropLast(1)
+        let index = try await MP4Parser.index(of: RecordedSource(bytes).source)
+        #expect(index.tracks[0].pieces.map(\.time) == [0..<2])
+    }
+
     @Test("Contradictions in fragments name the box")
     func malformed() async {
         func failure(_ bytes: [UInt8]) async -> String { await MP4ParserTests.failure(Self.head + bytes) }
@@ -113,8 +136,8 @@ struct MP4FragmentTests {
     func limits() async {
         var limits = MediaLimits()
         limits.fragments = 3
-        let fragments = (0..<200).flatMap {
-            Self.fragment($0 * 2000) + B.box("free", [UInt8](repeating: 0, count: 5000))
+        let fragments = (0..<70).flatMap {
+            Self.fragment($0 * 2000) + B.box("free", [UInt8](repeating: 0, count: 140_000))
         }
         #expect(await MP4ParserTests.failure(Self.head + fragments, limits) == "tooLarge")
         let indexes = (0..<4).flatMap { _ in Self.sidx([(8, 1)]) }

@@ -75,6 +75,39 @@ struct MediaIndexRangesTests {
         #expect(index.playableSpans(cached: ByteRangeSet([0..<1000, Self.bytes(0..<3)])) == [0..<3])
     }
 
+    @Test("An MP3 file plays from its beginning only, because ffmpeg and mpv read it so")
+    func sequentialSound() {
+        var index = Self.index
+        (index.container, index.layout) = (.mp3, .headIndex)
+        #expect(index.spanRanges(of: 8..<9).contains(Self.bytes(0..<1).lowerBound..<1100))
+        #expect(index.playableSpans(cached: ByteRangeSet([0..<1000, Self.bytes(4..<8)])).isEmpty)
+    }
+
+    @Test("Sound begins earlier by the media time before the edit")
+    func edits() {
+        var index = Self.index
+        index.editSeconds = 1.5
+        // The sync sample is at 4 s, so sound begins at 2.25 s.
+        let before = Self.bytes(2..<3).upperBound
+        #expect(index.cutSpanRanges(of: 5..<6).contains(before - 10..<before))
+        #expect(!Self.index.cutSpanRanges(of: 5..<6).contains(1320..<1330))
+        #expect(!index.cutSpanRanges(of: 5..<6).contains(Self.bytes(2..<3).lowerBound..<1221))
+    }
+
+    @Test("A sample close behind a block of 32 KiB includes the block before it")
+    func blockBefore() {
+        var index = Self.index
+        index.indexRanges = [0..<1000]
+        for track in index.tracks.indices {
+            index.tracks[track].pieces = index.tracks[track].pieces.map { piece in
+                .init(time: piece.time, bytes: piece.bytes.lowerBound << 15..<piece.bytes.upperBound << 15)
+            }
+        }
+        let start = (Self.bytes(8..<9).lowerBound - 10) << 15
+        #expect(index.ranges(of: 8.5..<9).contains(start - 16 << 10..<start))
+        #expect(!index.ranges(of: 8.5..<9).contains(start - 64 << 10..<start))
+    }
+
     @Test("Nothing is playable without the index, and everything with the whole file")
     func whole() {
         #expect(Self.index.playableSpans(cached: ByteRangeSet([1..<3000])).isEmpty)

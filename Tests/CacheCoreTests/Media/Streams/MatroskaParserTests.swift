@@ -26,19 +26,39 @@ import Testing
     @Test("Clusters of unknown size are walked block by block")
     func walksUnknownSizes() async throws {
         let clusters = (0..<5).flatMap { Builder.cluster($0 * 1000, size: Builder.unknownSize) }
-        let index = try await parse(file(Builder.tracks + clusters, size: Builder.unknownSize))
+        let source = RecordedSource(file(Builder.tracks + clusters, size: Builder.unknownSize)).source
+        var index = try await MatroskaParser.index(of: source)
         #expect(index.layout == .none)
         #expect(index.duration == nil)
+        try await index.refine(for: 0..<60, source)
+        #expect(index.duration == 4)
         #expect(index.tracks.map(\.pieces.count) == [5])
-        #expect(index.tracks.map(\.syncTimes) == [[0, 1, 2, 3, 4]])
     }
 
-    @Test("A file with more clusters than can be walked is rejected after few reads")
-    func rejectsTooManyClusters() async {
-        let clusters = (0..<6000).flatMap { Builder.cluster($0, bytes: 2200) }
+    @Test("A file without cues is fetched up to the end of the span, in few requests")
+    func fetchesOnlyTheSpan() async throws {
+        let clusters = (0..<6000).flatMap { Builder.cluster($0 * 100, bytes: 2200) }
         let recorder = RecordedSource(file(Builder.tracks + clusters))
-        await #expect(throws: MediaError.self) { try await MatroskaParser.index(of: recorder.source) }
-        #expect(recorder.reads.count < 600)
+        var index = try await MatroskaParser.index(of: recorder.source)
+        #expect(recorder.reads.count == 1)
+        try await index.refine(for: 200..<210, recorder.source)
+        #expect(recorder.fetches.count <= 4)
+        let end = try #require(recorder.fetches.last?.upperBound)
+        #expect((2200 * 2100..<2200 * 2600).contains(end), "\(end)")
+        #expect(index.ranges(of: 200..<210).contains(0..<2200 * 2100))
+        #expect(!index.ranges(of: 200..<210).contains(0..<2200 * 2500))
+    }
+
+    @Test("The times of a file that does not begin at 0 count from its first cluster")
+    func countsFromTheFirstCluster() async throws {
+        let clusters = (30..<40).flatMap { Builder.cluster($0 * 1000, bytes: 300) }
+        let step = Builder.cluster(30_000, bytes: 300).count
+        let offset = Builder.tracks.count + Builder.cues([(30_000, 100), (35_000, 1000)]).count
+        let cues = Builder.cues([(30_000, UInt64(offset)), (35_000, UInt64(offset + 5 * step))])
+        let index = try await parse(file(Builder.tracks + cues + clusters))
+        #expect(index.tracks.map(\.syncTimes) == [[0, 5]])
+        #expect(index.tracks[0].pieces.first?.time.lowerBound == 0)
+        #expect(index.tracks[0].pieces.allSatisfy { $0.time.lowerBound < 10 })
     }
 
     @Test("Cues behind the end of a truncated file are ignored")
@@ -56,7 +76,9 @@ import Testing
         let bytes = file(Builder.tracks + clusters)
         var limits = MediaLimits()
         limits.pieces = 7
-        let index = try await parse(bytes, limits)
+        let source = RecordedSource(bytes).source
+        var index = try await MatroskaParser.index(of: source, limits: limits)
+        try await index.refine(for: 0..<60, source)
         #expect((1...7).contains(index.tracks[0].pieces.count))
         #expect(index.tracks[0].pieces.last?.bytes.upperBound == Int64(bytes.count))
     }

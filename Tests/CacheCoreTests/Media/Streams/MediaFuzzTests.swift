@@ -18,8 +18,11 @@ import Testing
             let length = Int64.random(in: 0..<64, using: &generator) == 0 ? 1 << 62 : Int64(bytes.count)
             let source = RecordedSource(bytes, length: length)
             do {
-                let index = try await Self.parse(kind, source.source)
+                var index = try await Self.parse(kind, source.source)
                 parsed += 1
+                try await index.refine(for: 0..<2, source.source)
+                try await index.refine(for: 30..<40, source.source)
+                try await index.explore(ByteRangeSet([0..<min(length, 3000)]), source.source)
                 let count = index.tracks.reduce(0) { $0 + $1.pieces.count }
                 if !index.isConsistent(length: length) || count > max(100, index.tracks.count) {
                     Issue.record("seed \(Self.seed), round \(round): inconsistent index")

@@ -1,0 +1,44 @@
+extension MediaIndex {
+    /// The state of a parser that divides coarse pieces.
+    enum Refinement: Hashable, Sendable {
+        case matroska(MatroskaMap)
+        case mp3(MP3Map)
+    }
+
+    /// Divides the pieces that contain the end of a span of time. Reads media data that the span needs.
+    package mutating func refine(for time: Range<Double>, _ source: MediaSource) async throws(MediaError) {
+        switch refinement {
+        case .matroska(var map):
+            try await map.refine(for: time, source)
+            apply(map)
+        case .mp3(var map):
+            try await map.refine(for: time, source)
+            apply(map)
+        case nil: break
+        }
+    }
+
+    /// Divides the pieces that are cached in part, so that their cached beginning counts as playable.
+    ///
+    /// - Parameter source: reads cached bytes.
+    package mutating func explore(_ cached: ByteRangeSet, _ source: MediaSource) async throws(MediaError) {
+        guard case .matroska(var map) = refinement else { return }
+        try await map.explore(cached, source)
+        apply(map)
+    }
+
+    /// Sets the pieces of all tracks, which share the clusters.
+    mutating func apply(_ map: MatroskaMap) {
+        let pieces = [false, true].map { map.pieces(precedesVideo: $0) }
+        let hasVideo = map.clock.video != nil
+        for track in tracks.indices { tracks[track].pieces = pieces[hasVideo && tracks[track].kind != .video ? 1 : 0] }
+        duration = map.duration
+        refinement = .matroska(map)
+    }
+
+    mutating func apply(_ map: MP3Map) {
+        tracks[0].pieces = map.pieces
+        duration = map.duration
+        refinement = .mp3(map)
+    }
+}
