@@ -30,9 +30,10 @@ struct MP4File {
     /// If the header was not read yet, the blocks that contain it are read, or `window` bytes: players need these blocks
     /// for the index as well.
     ///
+    /// - Parameter parentEnd: the largest end of the box; nil: the length of the file.
     /// - Throws: `malformed` if the size of the box is invalid or exceeds the file, and the errors of a read.
     mutating func header(
-        at offset: Int64, window: Int64? = nil
+        at offset: Int64, window: Int64? = nil, parentEnd: Int64? = nil
     ) async throws(MediaError) -> MP4BoxHeader? {
         guard length - offset >= 8 else { return nil }
         let needed = ByteRange(offset: offset, length: min(16, length - offset))
@@ -42,7 +43,18 @@ struct MP4File {
         }
         let bytes = try await bytes(needed)
         try count(8)
-        return try MP4BoxHeader.parse(bytes, base: offset, at: offset, parentEnd: length)
+        return try MP4BoxHeader.parse(bytes, base: offset, at: offset, parentEnd: parentEnd ?? length)
+    }
+
+    /// Whether the file ends within one of its boxes from `position` on (ISO/IEC 14496-12 §4.2). The last box can state
+    /// no size; then the end of the file is not known to be that of the box.
+    mutating func isTruncated(from position: Int64) async throws(MediaError) -> Bool {
+        var offset = position
+        while offset < length {
+            guard let header = try await header(at: offset, parentEnd: .max) else { return true }
+            offset = header.end
+        }
+        return offset > length
     }
 
     /// The whole box with this header.

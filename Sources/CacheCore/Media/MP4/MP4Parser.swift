@@ -11,8 +11,15 @@ package enum MP4Parser {
         let location = try await locateMovie(&file)
         let movie = try MP4Movie(try await file.box(location.movie))
         var tracks: [MediaIndex.Track] = []
+        var missing: MediaError?
         for track in movie.tracks {
-            tracks.append(try self.track(track, movie: movie, limits: limits, fileLength: file.length))
+            let indexed = try self.track(track, movie: movie, limits: limits, fileLength: file.length)
+            tracks.append(indexed.track)
+            missing = missing ?? indexed.missing
+        }
+        if let missing {
+            let isTruncated = try await file.isTruncated(from: location.movie.end)
+            guard isTruncated, !tracks.allSatisfy(\.pieces.isEmpty) else { throw missing }
         }
         if movie.isFragmented {
             var scan = MP4FragmentScan(file, movie: movie, limits: limits)
@@ -116,11 +123,14 @@ extension MP4Parser {
 // MARK: - Tracks
 
 extension MP4Parser {
+    /// The samples of a track, and the error of the first chunk that exceeds the file.
     private static func track(
         _ track: MP4Track, movie: MP4Movie, limits: MediaLimits, fileLength: Int64
-    ) throws(MediaError) -> MediaIndex.Track {
+    ) throws(MediaError) -> (track: MediaIndex.Track, missing: MediaError?) {
         var result = MediaIndex.Track(id: Int64(track.id), kind: track.kind, codec: track.codec)
-        guard let table = track.samples, var runs = MP4SampleRuns(table, fileLength: fileLength) else { return result }
+        guard let table = track.samples, var runs = MP4SampleRuns(table, fileLength: fileLength) else {
+            return (result, nil)
+        }
         let limit = max(2, limits.pieces / movie.tracks.count)
         var builder = MP4PieceBuilder(
             target: Int64(track.timeScale) / 2, limit: limit, collectsSyncTimes: table.syncSamples != nil,
@@ -135,7 +145,7 @@ extension MP4Parser {
         result.pieces = mapped.pieces
         if timeline.segments.count > 1 { result.pieces.sort { $0.bytes.lowerBound < $1.bytes.lowerBound } }
         result.syncTimes = mapped.syncTimes
-        return result
+        return (result, runs.missing)
     }
 
     private static func end(of tracks: [MediaIndex.Track]) -> Double? {

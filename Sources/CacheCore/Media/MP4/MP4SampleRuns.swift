@@ -43,8 +43,8 @@ struct MP4SampleRuns {
     private let fileLength: Int64
 
     private var sample: Int64 = 0
-    /// Whether the next samples are behind the end of a truncated file.
-    private var isCut = false
+    /// The error of the first chunk that exceeds the file; nil: there is none.
+    private(set) var missing: MediaError?
     private var decodeTime: Int64 = 0
     private var chunk = 0
     private var chunkRun = -1
@@ -87,14 +87,14 @@ struct MP4SampleRuns {
         self.fileLength = fileLength
     }
 
-    /// The next samples; nil at the end, which is that of the file if it is truncated.
+    /// The next samples; nil at the end, and from the first ``missing`` chunk on.
     ///
-    /// - Throws: `malformed` with the table that contradicts the others: chunks that do not contain all samples,
-    ///   first samples behind the end of the file, chunk numbers that do not ascend, or sums that overflow.
+    /// - Throws: `malformed` with the table that contradicts the others: chunks that do not contain all samples, chunk
+    ///   numbers that do not ascend, or sums that overflow.
     mutating func next() throws(MediaError) -> MP4SampleRun? {
-        guard sample < table.sampleCount, !isCut else { return nil }
-        while samplesLeftInChunk == 0, !isCut { try openChunk() }
-        guard !isCut else { return nil }
+        guard sample < table.sampleCount, missing == nil else { return nil }
+        while samplesLeftInChunk == 0, missing == nil { try openChunk() }
+        guard missing == nil else { return nil }
         duration.load(durations, rest: nil)
         if let offsets = table.compositionOffsets {
             composition.load(offsets, rest: 0)
@@ -110,7 +110,7 @@ struct MP4SampleRuns {
             // QuickTime writes signed offsets also in version 0; ffmpeg reads both versions as signed.
             time: decodeTime + Int64(Int32(bitPattern: composition.value)), duration: delta * perUnit, isSync: isSync)
         try advance(count, delta: delta, run: run)
-        return isCut ? nil : run
+        return missing == nil ? run : nil
     }
 
     private mutating func openChunk() throws(MediaError) {
@@ -124,16 +124,13 @@ struct MP4SampleRuns {
         }
         guard chunkRun >= 0 else { throw chunkRuns.malformed(row: 0) }
         let start = chunkOffsets.uint(chunk, at: 0, width: table.offsetWidth)
-        guard start <= UInt64(fileLength) else { return try cut(chunk: chunk) }
+        guard start <= UInt64(fileLength) else {
+            missing = chunkOffsets.malformed(row: chunk)
+            return
+        }
         offset = Int64(start)
         samplesLeftInChunk = Int64(chunkRuns.uint32(chunkRun, at: 4))
         chunk += 1
-    }
-
-    /// Ends the samples at a chunk that the file does not contain.
-    private mutating func cut(chunk: Int) throws(MediaError) {
-        guard sample > 0 else { throw chunkOffsets.malformed(row: chunk) }
-        isCut = true
     }
 
     /// Reduces `count` so that no sync sample is behind the first sample. Returns whether the first one is.
@@ -172,7 +169,10 @@ struct MP4SampleRuns {
     private mutating func advance(_ count: Int64, delta: Int64, run: MP4SampleRun) throws(MediaError) {
         // Both factors are less than 2^32, except for packed sizes, where the product is not larger.
         let (bytes, overflow) = run.count.multipliedReportingOverflow(by: run.size)
-        guard !overflow, bytes <= fileLength - offset else { return try cut(chunk: chunk - 1) }
+        guard !overflow, bytes <= fileLength - offset else {
+            missing = chunkOffsets.malformed(row: chunk - 1)
+            return
+        }
         let (time, timeOverflow) = count.multipliedReportingOverflow(by: delta)
         guard !timeOverflow, time <= Self.timeLimit - decodeTime else {
             throw durations.malformed(row: max(0, duration.row - 1))

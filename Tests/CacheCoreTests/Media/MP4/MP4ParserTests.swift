@@ -171,6 +171,8 @@ struct MP4ParserTests {
         let (end, completeEnd) = (try #require(index.end), try #require(complete.end))
         #expect(end < completeEnd)
         #expect(index.duration == complete.duration)
+        // Without a single sample there is nothing to play.
+        #expect(await Self.failure(Array(whole.dropLast(950))) == "malformed stco")
     }
 
     @Test("Files of other formats are unsupported")
@@ -216,6 +218,8 @@ struct MP4ParserTests {
         #expect(await Self.failure { $0.stsz = B.full("stz2", B.u32(4, 10), B.u8(1)) } == "malformed stz2")
         #expect(await Self.failure { $0.stsz = B.full("stsz", B.u32(100)) } == "malformed stsz")
         #expect(await Self.failure { $0.chunkOffsets[0] = 5000 } == "malformed stco")
+        #expect(await Self.failure { $0.chunkOffsets[4] = 5000 } == "malformed stco")
+        #expect(await Self.failure { $0.chunkOffsets[4] = 900 } == "malformed stco")
         #expect(
             await Self.failure {
                 $0.wide = true
