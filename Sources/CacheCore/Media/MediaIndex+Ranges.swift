@@ -5,6 +5,13 @@ extension MediaIndex {
     /// ffmpeg reads too.
     private static let seekAllowance = 0.25
 
+    /// The seconds by which ffmpeg seeks before the requested time in a file with reordered frames, unless its container is
+    /// MP4: 3/23 s, rounded up.
+    static let reorderingAllowance = 0.135
+
+    /// The time to which players seek in the video for a span that begins at `time`.
+    private func seekTime(of time: Double) -> Double { container == .matroska ? time - Self.reorderingAllowance : time }
+
     /// The bytes before a sample that players read: some seek to up to 16 KiB before it.
     static let leadBytes: Int64 = 16 << 10
 
@@ -57,10 +64,10 @@ extension MediaIndex {
         var runs: [ByteRange] = []
         let chosen = chosen(kinds)
         let videoStart =
-            chosen.filter { $0.kind == .video }.map { $0.decodeStart(of: time.lowerBound) }
+            chosen.filter { $0.kind == .video }.map { $0.decodeStart(of: seekTime(of: time.lowerBound)) }
             .filter { $0 > -.infinity }.min() ?? time.lowerBound
         for track in chosen where !time.isEmpty {
-            var start = track.decodeStart(of: time.lowerBound)
+            var start = track.decodeStart(of: track.kind == .video ? seekTime(of: time.lowerBound) : time.lowerBound)
             if track.kind != .video { start = min(start, videoStart) - Self.seekAllowance - editSeconds }
             if isReadFromStart { start = -.infinity }
             let needed = track.pieces.lazy.filter { piece in

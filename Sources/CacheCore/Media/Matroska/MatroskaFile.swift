@@ -4,8 +4,12 @@ struct MatroskaFile {
     private static let headLength: Int64 = 64 << 10
     /// A tail that is not longer is read at once.
     private static let tailLength: Int64 = 256 << 10
-    /// The largest number of elements before the first cluster.
+    /// The largest numbers of elements before the first cluster, and of those in it that are examined.
     private static let elementLimit = 1000
+    /// The bytes of the first cluster in which the first blocks of all tracks are searched.
+    private static let openingLength: Int64 = 256 << 10
+    /// The length of the header of a block, rounded up.
+    private static let blockHeaderLength: Int64 = 64
 
     private(set) var buffer: MediaReadBuffer
     private(set) var header: MatroskaHeader
@@ -69,19 +73,40 @@ struct MatroskaFile {
         return try EBMLElement(await buffer.view(range, ahead: ahead), at: position)
     }
 
-    /// The timestamp of the first cluster in ticks. Throws `.malformed` if a segment without cues has no cluster with a
-    /// timestamp.
-    mutating func firstTimestamp() async throws(MediaError) -> UInt64 {
+    /// The first time of the file in seconds, from which players count: the earliest first block of the audio and video
+    /// tracks. Throws `.malformed` if a segment without cues has no cluster with a timestamp.
+    mutating func firstTime() async throws(MediaError) -> Double {
         let bytes = try await buffer.view(ByteRange(offset: firstCluster, length: 64))
-        if firstCluster < header.segment.upperBound, let cluster = try? EBMLElement(bytes, at: firstCluster),
+        guard firstCluster < header.segment.upperBound, let cluster = try? EBMLElement(bytes, at: firstCluster),
             let ticks = MatroskaClock.timestamp(of: cluster, bytes)
-        {
-            return ticks
+        else {
+            guard !header.cues.isEmpty else {
+                throw .malformed("Segment without a Cluster with Timestamp", offset: firstCluster)
+            }
+            return 0
         }
-        guard !header.cues.isEmpty else {
-            throw .malformed("Segment without a Cluster with Timestamp", offset: firstCluster)
+        var times: [Int64: Double] = [:]
+        let tracks = Set(header.tracks.lazy.filter { $0.kind == .video || $0.kind == .audio }.map(\.id))
+        let most = ByteRange(offset: cluster.content, length: Self.openingLength).upperBound
+        let end = min(most, cluster.end ?? most, header.segment.upperBound)
+        var (position, isFetched, count) = (cluster.content, false, 0)
+        while position < end, times.count < tracks.count, count < Self.elementLimit {
+            if !isFetched, position + Self.blockHeaderLength > Self.headLength {
+                // Players read the first blocks too.
+                try await buffer.source.fetch(position..<end)
+                isFetched = true
+            }
+            let bytes = try await buffer.view(
+                ByteRange(offset: position, length: Self.blockHeaderLength), ahead: 4096)
+            guard let element = try? EBMLElement(bytes, at: position), let next = element.end else { break }
+            if let block = MatroskaBlock(element, bytes), tracks.contains(block.track), times[block.track] == nil {
+                let seconds = (Double(ticks) + Double(block.offset)) * header.secondsPerTick
+                times[block.track] = seconds - (header.codecDelays[block.track] ?? 0)
+            }
+            position = next
+            count += 1
         }
-        return 0
+        return times.values.min() ?? Double(ticks) * header.secondsPerTick
     }
 
     /// Parses the elements before the first cluster.

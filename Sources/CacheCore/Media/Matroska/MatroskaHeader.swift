@@ -25,6 +25,8 @@ struct MatroskaHeader {
     private(set) var timestampScale: UInt64 = 1_000_000
     private var durationInTicks: Double?
     private(set) var tracks: [MediaIndex.Track] = []
+    /// The seconds by which the frames of a track precede their timestamps (RFC 9559 §5.1.4.1.28).
+    private(set) var codecDelays: [Int64: Double] = [:]
     private(set) var cues: [Cue] = []
     /// The IDs and positions of elements that SeekHead elements name.
     private(set) var seeks: [(id: UInt32, position: Int64)] = []
@@ -99,12 +101,14 @@ struct MatroskaHeader {
             guard entry.id == MatroskaID.trackEntry else { continue }
             guard tracks.count < Limit.tracks else { throw .tooLarge("Tracks: more than \(Limit.tracks) tracks") }
             var track = MediaIndex.Track(id: 0, kind: .other, codec: "")
+            var delay: UInt64?
             var fields = EBMLChildren(entry.content, of: "TrackEntry")
             while let field = try fields.next() {
                 switch field.id {
                 case MatroskaID.trackNumber: track.id = field.content.unsignedInteger.flatMap(Int64.init(exactly:)) ?? 0
                 case MatroskaID.trackType: track.kind = Self.kind(field.content.unsignedInteger)
                 case MatroskaID.codecID: track.codec = field.content.shortText
+                case MatroskaID.codecDelay: delay = field.content.unsignedInteger
                 default: break
                 }
             }
@@ -112,6 +116,7 @@ struct MatroskaHeader {
                 throw .malformed("Tracks: TrackNumber \(track.id)", offset: entry.content.offset)
             }
             tracks.append(track)
+            codecDelays[track.id] = delay.map { Double($0) / 1e9 }
         }
     }
 

@@ -18,6 +18,7 @@ enum MatroskaID {
     static let trackNumber: UInt32 = 0xD7
     static let trackType: UInt32 = 0x83
     static let codecID: UInt32 = 0x86
+    static let codecDelay: UInt32 = 0x56AA
     static let cues: UInt32 = 0x1C53_BB6B
     static let cuePoint: UInt32 = 0xBB
     static let cueTime: UInt32 = 0xB3

@@ -70,12 +70,13 @@ package struct MatroskaMap: Hashable, Sendable {
             let share = min(1, max(0, (time.upperBound - start.time) / (nextTime - start.time)))
             estimate = start.position + Int64(saturating: share * Double((next?.position ?? end) - start.position))
         }
-        let needed = isCued ? lastCluster(at: time.lowerBound).map { points[$0].position } : points.first?.position
+        let seekTime = time.lowerBound - MediaIndex.reorderingAllowance
+        let needed = isCued ? lastCluster(at: seekTime).map { points[$0].position } : points.first?.position
         let lead = max(0, (needed ?? start.position) - MediaIndex.leadBytes)
         var walk = MatroskaWalk(source: source, clock: clock, limit: end, margin: Self.margin)
         try await walk.fetch(lead..<max(lead, min(end, estimate)))
         try await walk.run(from: start, until: time.upperBound)
-        add(walk, endsFile: walk.boundary == nil)
+        add(walk, endsFile: walk.reachesLimit)
     }
 
     /// Whether a piece begins closely behind a time, or the media ends there.
@@ -93,20 +94,21 @@ package struct MatroskaMap: Hashable, Sendable {
             let next = points[(first + 1)...].first { $0.isCluster }?.position ?? end
             var walk = MatroskaWalk(source: source, clock: clock, limit: min(next, run.upperBound), margin: 0)
             try await walk.run(from: points[first], until: .infinity)
-            add(walk, endsFile: next == end && run.upperBound >= end)
+            add(walk, endsFile: walk.reachesLimit && next == end && run.upperBound >= end)
         }
     }
 
     private mutating func add(_ walk: MatroskaWalk, endsFile: Bool) {
         var known = Dictionary(points.map { ($0.position, $0) }) { first, _ in first }
-        for point in walk.clusters + [walk.boundary].compactMap(\.self) {
+        let boundary = walk.boundary.flatMap { $0.position < end && known[$0.position]?.isCluster != true ? $0 : nil }
+        for point in walk.clusters + [boundary].compactMap(\.self) {
             // The timestamp of a cluster is more exact than its first cue.
             let latest = known[point.position].map { max($0.latest, $0.time) } ?? point.latest
             known[point.position] = point
             known[point.position]?.latest = latest
         }
         points = known.values.sorted { $0.position < $1.position }
-        if endsFile, duration == nil, walk.latest > -.infinity { duration = walk.latest }
+        if endsFile, duration == nil, walk.latest > 0 { duration = walk.latest }
     }
 
     /// The index of the last cluster that begins at or before a time.
@@ -149,31 +151,5 @@ package struct MatroskaMap: Hashable, Sendable {
         guard seconds > 0, last.position > first.position else { return last.time + Self.longestDuration }
         let rate = Double(last.position - first.position) / seconds
         return last.time + min(Self.longestDuration, max(1, 2 * Double(bytes) / rate))
-    }
-}
-
-/// The clock of a Matroska file.
-struct MatroskaClock: Hashable, Sendable {
-    let secondsPerTick: Double
-    /// The first time of the file in ticks; players count from there.
-    let start: UInt64
-    /// The number of the first video track; nil: there is none.
-    let video: Int64?
-    /// The numbers of the audio tracks.
-    let audio: Set<Int64>
-
-    /// A time in seconds from the beginning of the presentation.
-    func seconds(_ ticks: UInt64) -> Double { (Double(ticks) - Double(start)) * secondsPerTick }
-
-    /// The timestamp of a cluster in ticks, which is its first child or follows CRC-32; nil if it is not in `bytes`.
-    static func timestamp(of cluster: EBMLElement, _ bytes: MediaBytes) -> UInt64? {
-        var position = cluster.content
-        while position < bytes.end, let child = try? EBMLElement(bytes, at: position), let end = child.end {
-            if child.id == MatroskaID.timestamp {
-                return end <= bytes.end ? bytes.part(child.content..<end).unsignedInteger : nil
-            }
-            position = end
-        }
-        return nil
     }
 }

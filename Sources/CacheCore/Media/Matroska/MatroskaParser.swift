@@ -8,7 +8,7 @@ package enum MatroskaParser {
     /// `indexRanges` has the elements before the first cluster, and all elements behind it that SeekHead names:
     /// ffmpeg reads Tags, Chapters and Attachments when it opens a file. Without usable cues the layout is `.none`.
     ///
-    /// Times count from the first cluster: a file that was split begins with a later timestamp.
+    /// Times count from the first block: a file that was split begins later, and sound can precede its cluster.
     ///
     /// Throws `.unsupported` for another EBML document, and `.malformed` for a file without a cluster.
     package static func index(
@@ -24,7 +24,7 @@ package enum MatroskaParser {
         let isCued = !header.cues.isEmpty
         let video = header.tracks.first { $0.kind == .video }
         let clock = MatroskaClock(
-            secondsPerTick: header.secondsPerTick, start: try await file.firstTimestamp(), video: video?.id,
+            secondsPerTick: header.secondsPerTick, start: try await file.firstTime(), video: video?.id,
             audio: Set(header.tracks.lazy.filter { $0.kind == .audio }.map(\.id)))
         let share = max(1, limits.pieces / header.tracks.count)
         let map = MatroskaMap(

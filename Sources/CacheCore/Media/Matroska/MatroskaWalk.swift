@@ -16,9 +16,11 @@ struct MatroskaWalk {
 
     /// The clusters behind the first one.
     private(set) var clusters: [Point] = []
-    /// The first block that belongs to later times; nil: the walk reached its limit.
+    /// The first block that belongs to later times; nil: the walk reached its limit or damaged bytes.
     private(set) var boundary: Point?
-    /// The end of the last block in seconds.
+    /// Whether the walk reached its limit; otherwise it found its boundary or damaged bytes.
+    private(set) var reachesLimit = false
+    /// The time of the last block in seconds.
     private(set) var latest = -Double.infinity
 
     private let source: MediaSource
@@ -56,7 +58,7 @@ struct MatroskaWalk {
         try await source.fetch(range.lowerBound..<max(range.lowerBound, fetchedEnd))
     }
 
-    /// Walks from a cluster to the first block behind `end` seconds. Damaged bytes end the walk like the limit.
+    /// Walks from a cluster to the first block behind `end` seconds. Damaged bytes end the walk.
     mutating func run(from start: Point, until end: Double) async throws(MediaError) {
         (self.start, self.end) = (start, end)
         var position = start.position
@@ -78,10 +80,11 @@ struct MatroskaWalk {
                 position = end
             }
         }
+        reachesLimit = position + Self.headerLength > limit
         guard end == .infinity, let covered = times.values.min(), position > start.position else { return }
         // The rest is not cached; its times begin where those of the first track end.
         boundary = Point(
-            position: position, time: max(start.time, covered), latest: 0, isStart: true, isCluster: false)
+            position: min(position, limit), time: max(start.time, covered), latest: 0, isStart: true, isCluster: false)
     }
 
     private mutating func addCluster(at position: Int64) {
@@ -101,20 +104,11 @@ struct MatroskaWalk {
         return clock.seconds(ticks) <= end
     }
 
-    /// Notes the time of a block (RFC 9559 §10.2); nil if its header is not in `bytes`.
+    /// Notes the time of a block; nil if its header is not in `bytes`.
     private mutating func add(_ element: EBMLElement, _ bytes: MediaBytes) -> Double? {
-        var content = element.content
-        if element.id == MatroskaID.blockGroup {
-            guard let block = try? EBMLElement(bytes, at: content), block.id == MatroskaID.block else { return nil }
-            content = block.content
-        }
-        guard let first = bytes.byte(at: content), first != 0 else { return nil }
-        let width = first.leadingZeroBitCount + 1
-        guard let coded = bytes.number(at: content, count: width),
-            let offset = bytes.number(at: content + Int64(width), count: 2)
-        else { return nil }
-        let track = Int64(coded & (1 << UInt64(7 * width) - 1))
-        let time = clock.seconds(clusterTicks) + Double(Int16(bitPattern: UInt16(offset))) * clock.secondsPerTick
+        guard let block = MatroskaBlock(element, bytes) else { return nil }
+        let track = block.track
+        let time = clock.seconds(clusterTicks) + Double(block.offset) * clock.secondsPerTick
         latest = max(latest, time)
         if track == clock.video || clock.audio.contains(track) { times[track] = max(times[track] ?? time, time) }
         return time

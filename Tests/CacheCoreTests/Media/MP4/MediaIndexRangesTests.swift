@@ -37,6 +37,16 @@ struct MediaIndexRangesTests {
         #expect(Self.index.cutSpanRanges(of: 20..<30, kinds: [.subtitles]).runs == [0..<1000])
     }
 
+    @Test("ffmpeg seeks before the requested time in a Matroska file")
+    func earlierKeyFrame() {
+        var index = Self.index
+        index.container = .matroska
+        #expect(index.spanRanges(of: 4.1..<6, kinds: [.video]).contains(Self.bytes(2..<3).lowerBound..<1320))
+        #expect(!index.spanRanges(of: 4.2..<6, kinds: [.video]).contains(Self.bytes(2..<3).lowerBound..<1320))
+        #expect(!Self.index.spanRanges(of: 4.1..<6, kinds: [.video]).contains(Self.bytes(2..<3).lowerBound..<1320))
+        #expect(index.spanRanges(of: 0..<1, kinds: [.video]).contains(Self.bytes(0..<1).lowerBound..<1100))
+    }
+
     @Test("The beginning contains the first samples of a track that begins late")
     func lateTrack() {
         var index = Self.index

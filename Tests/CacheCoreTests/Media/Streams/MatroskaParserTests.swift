@@ -61,6 +61,59 @@ import Testing
         #expect(index.tracks[0].pieces.allSatisfy { $0.time.lowerBound < 10 })
     }
 
+    @Test("Times count from the earliest first block, which can precede the timestamp of its cluster")
+    func countsFromTheFirstBlock() async throws {
+        func entry(_ number: UInt8, _ kind: UInt8, _ delay: [UInt8] = []) -> [UInt8] {
+            Builder.element(0xAE, Builder.element(0xD7, [number]) + Builder.element(0x83, [kind]) + delay)
+        }
+        func block(_ track: UInt8, _ offset: Int16, _ count: Int) -> [UInt8] {
+            let time = UInt16(bitPattern: offset)
+            let head = [0x80 | track, UInt8(time >> 8), UInt8(time & 0xFF), 0x80]
+            return Builder.element(0xA3, head + [UInt8](repeating: 7, count: count))
+        }
+        let delay = Builder.element(0x56AA, Builder.number(7_000_000))
+        // The video frame is longer than the first read of the file.
+        for (delay, count, start) in [([], 100, 0.0), (delay, 100, -0.007), ([], 100_000, 0.0)] {
+            let tracks = Builder.element(0x1654_AE6B, entry(1, 1) + entry(2, 2, delay))
+            let blocks = block(1, 0, count) + block(2, -23, 50)
+            let first = Builder.element(0x1F43_B675, Builder.element(0xE7, [23]) + blocks)
+            let cues = Builder.cues([(23, 60), (2023, 200)])
+            let recorder = RecordedSource(file(tracks + cues + first + Builder.cluster(2023)))
+            let index = try await MatroskaParser.index(of: recorder.source)
+            let times = try #require(index.tracks.first).syncTimes
+            #expect(times.map { ($0 * 1e6).rounded() } == [0.023, 2.023].map { (($0 - start) * 1e6).rounded() })
+            #expect(recorder.fetches.count == (count > 1000 ? 1 : 0))
+        }
+    }
+
+    @Test("Cached bytes up to the beginning of a cluster do not change its time")
+    func exploresUpToACluster() async throws {
+        let clusters = (0..<6).map { Builder.cluster($0 * 1000, bytes: 300) }
+        let bytes = file(Builder.tracks + clusters.joined())
+        let source = RecordedSource(bytes).source
+        var index = try await MatroskaParser.index(of: source)
+        try await index.refine(for: 0..<60, source)
+        let pieces = index.tracks[0].pieces
+        #expect(pieces.count == 6)
+        try await index.explore(ByteRangeSet([0..<pieces[3].bytes.lowerBound]), source)
+        #expect(index.tracks[0].pieces == pieces)
+    }
+
+    @Test("A file with damaged bytes has no known end, and one with a single time no duration")
+    func damaged() async throws {
+        let damage = [UInt8](repeating: 0, count: 500)
+        let clusters = Builder.cluster(0) + Builder.cluster(1000) + damage + Builder.cluster(9000)
+        let source = RecordedSource(file(Builder.tracks + clusters)).source
+        var index = try await MatroskaParser.index(of: source)
+        try await index.refine(for: 0..<60, source)
+        #expect(index.duration == nil)
+        #expect(index.tracks[0].pieces.last?.time.upperBound == .infinity)
+        let single = RecordedSource(file(Builder.tracks + Builder.cluster(0))).source
+        index = try await MatroskaParser.index(of: single)
+        try await index.refine(for: 0..<60, single)
+        #expect(index.duration == nil)
+    }
+
     @Test("Cues behind the end of a truncated file are ignored")
     func ignoresCuesBehindTheEnd() async throws {
         let cues = Builder.cues([(0, 200), (2000, 1 << 40), (4000, UInt64.max)])

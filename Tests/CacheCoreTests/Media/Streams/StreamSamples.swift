@@ -1,4 +1,4 @@
-import CacheCore
+@testable import CacheCore
 import Foundation
 
 /// Small media files, which ffmpeg makes once in a temporary directory.
@@ -101,7 +101,8 @@ final class StreamSamples: Sendable {
         let lines = text.split(separator: "\n").map { $0.split(separator: ",", omittingEmptySubsequences: false) }
         let format = lines.first { $0[0] == "format" }.map { $0.compactMap { Double($0) } } ?? []
         let isStream = sample.rawValue.hasSuffix("ts")
-        let start = isStream ? format.first ?? 0 : 0
+        let isSound = sample.rawValue.contains(".mp")
+        let start = isSound ? 0 : format.first ?? 0
         let packets = lines.compactMap { line -> Packet? in
             guard line[0] == "packet", line.count >= 7, line[1] != "subtitle", let time = Double(line[2]),
                 let size = Int64(line[4]), let position = Int64(line[5])
@@ -117,36 +118,30 @@ final class StreamSamples: Sendable {
 }
 
 extension MediaIndex {
-    /// The bytes for a span of time: index, pieces from the last sync time on, and slack.
-    func chosen(_ span: Range<Double>) -> ByteRangeSet {
-        var set = ByteRangeSet(indexRanges)
-        let video = tracks.first { $0.kind == .video && !$0.syncTimes.isEmpty }
-        let videoStart = video?.syncTimes.last { $0 <= span.lowerBound }
-        for track in tracks where track.kind == .video || track.kind == .audio {
-            let own = track.syncTimes.last { $0 <= span.lowerBound } ?? span.lowerBound
-            let start = track.kind == .audio ? min(own, videoStart.map { $0 - 0.25 } ?? own) : own
-            let pieces = track.pieces.filter { $0.time.lowerBound < span.upperBound && $0.time.upperBound > start }
-            for piece in pieces { set.insert(piece.bytes) }
-            if let end = pieces.map(\.bytes.upperBound).max() { set.insert(ByteRange(offset: end, length: slack)) }
-        }
-        return set
-    }
-
     /// The length of the longest piece.
     var longestPiece: Int64 { tracks.flatMap(\.pieces).map(\.bytes.length).max() ?? 0 }
 
-    /// Whether pieces, times and ranges are well formed and inside of a file of `length` bytes.
-    func isConsistent(length: Int64) -> Bool {
+    /// The first contradiction of pieces, times and ranges, or to a file of `length` bytes; nil: there is none.
+    func inconsistency(length: Int64) -> String? {
         let file = 0..<length
-        return indexRanges.allSatisfy { file.contains($0) }
-            && tracks.allSatisfy { track in
-                track.pieces.allSatisfy {
-                    file.contains($0.bytes) && $0.time.lowerBound >= 0 && $0.time.upperBound.isFinite
-                }
-                    && zip(track.pieces, track.pieces.dropFirst()).allSatisfy {
-                        $0.bytes.lowerBound <= $1.bytes.lowerBound
-                    }
-                    && zip(track.syncTimes, track.syncTimes.dropFirst()).allSatisfy { $0 < $1 }
-            } && (duration.map { $0.isFinite && $0 > 0 } ?? true)
+        if let range = indexRanges.first(where: { !file.contains($0) }) { return "index at \(range)" }
+        if let duration, !duration.isFinite || duration <= 0 { return "duration \(duration)" }
+        for track in tracks {
+            for (number, piece) in track.pieces.enumerated() {
+                if !file.contains(piece.bytes) { return "piece \(number) of \(track.id) at \(piece.bytes)" }
+                // Only the end of a Matroska file without Duration (RFC 9559 §5.1.2.10) and cues can be unknown.
+                let isOpen = number == track.pieces.count - 1 && duration == nil && layout == .none
+                let isFinite = piece.time.upperBound.isFinite || isOpen && container == .matroska
+                if piece.time.lowerBound < 0 || !isFinite { return "piece \(number) of \(track.id): \(piece.time)" }
+            }
+            for (one, next) in zip(track.pieces, track.pieces.dropFirst())
+            where one.bytes.lowerBound > next.bytes.lowerBound {
+                return "pieces of \(track.id) at \(one.bytes) and \(next.bytes)"
+            }
+            for (one, next) in zip(track.syncTimes, track.syncTimes.dropFirst()) where one >= next {
+                return "sync times \(one) and \(next) of \(track.id)"
+            }
+        }
+        return nil
     }
 }
