@@ -19,8 +19,8 @@ RULES = {
     # An instant in the future.
     "patchAsset": ("pinnedUntilAt",),
     "createJob": ("deadlineAt",),
-    # Either a range or a time span, and both ends of the latter.
-    "explainRead": ("range", "startSeconds", "seconds"),
+    # Either a range or a time span with its length; a word or a number.
+    "explainRead": ("range", "startSeconds", "seconds", "renditions"),
     # At most 64 combinations of an algorithm and a capacity.
     "simulatePolicies": ("capacities",),
 }

@@ -76,7 +76,7 @@ import Testing
                 [TopAsset(assetID: Samples.id, key: "k", servedBytes: 1, servedFromCacheBytes: 1, requests: 1).json]
             ),
             ("Fill", Samples.fills.map(\.json)), ("Workers", [Samples.load.json, TransferLoad().json]),
-            ("Explanation", [Samples.explanation.json, Samples.bareExplanation.json]),
+            ("Explanation", [Samples.explanation, Samples.bareExplanation, Samples.playlistExplanation].map(\.json)),
             ("ConnectionCounts", [Samples.load.connections]),
             ("Policy", Samples.policies.map(\.json)), ("QuotaOwner", Samples.quotaOwners.map(\.json)),
             ("QuotaStatus", [Samples.quotaStanding.json]),

@@ -18,6 +18,33 @@ extension Explanation {
             ],
             "fetch": forecast.json,
             "joinedFills": .array(joined.map { .string(String($0)) }),
+            "files": .optional(files) { .array($0.map(\.json)) }, "total": .optional(files) { _ in total.json },
+        ]
+    }
+}
+
+extension Explanation.File {
+    /// The explanation of one file of a playlist.
+    var json: JSON {
+        var fields: [JSON.Member] = [
+            .init("startSeconds", .mediaTime(time.lowerBound)), .init("endSeconds", .mediaTime(time.upperBound)),
+        ]
+        switch result {
+        case .success(let explanation):
+            fields += [.init("error", .null), .init("read", explanation.json)]
+        case .failure(let error):
+            fields += [.init("error", error.summary), .init("read", .null)]
+        }
+        return .object(fields)
+    }
+}
+
+extension Explanation.Total {
+    /// The sums over the files of a playlist.
+    var json: JSON {
+        [
+            "files": .count(files), "errors": .count(errors), "requests": .count(requests), "bytes": .bytes(bytes),
+            "cachedBytes": .integer(cachedBytes),
         ]
     }
 }

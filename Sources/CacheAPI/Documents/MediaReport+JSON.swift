@@ -26,31 +26,51 @@ extension MediaReport {
                         "cached": .bool(cached.contains(range)),
                     ]
                 }),
-            "playable": .array(
-                playable.map { ["startSeconds": .mediaTime($0.lowerBound), "endSeconds": .mediaTime($0.upperBound)] }),
-            "playableUntilSeconds": .mediaTime(playable.first { $0.lowerBound < 0.1 }?.upperBound ?? 0),
+            "playable": .timeSpans(playable), "playableUntilSeconds": playableUntil(playable),
             "renditions": [], "warnings": [],
         ]
     }
 
+    /// The end of the span at the beginning.
+    private func playableUntil(_ playable: [Range<Double>]) -> JSON {
+        .mediaTime(playable.first { $0.lowerBound < 0.1 }?.upperBound ?? 0)
+    }
+
     private func json(of playlist: MediaPlaylist) -> JSON {
-        [
+        let playable = playable
+        let renditions = playlist.renditions.enumerated().map { index, rendition -> JSON in
+            let found = self.playlist.flatMap { $0.renditions.indices.contains(index) ? $0.renditions[index] : nil }
+            return [
+                "id": .string(rendition.id), "kind": .string(rendition.kind.rawValue),
+                "bitsPerSecond": .bytes(rendition.bitsPerSecond),
+                "segments": .optional(found?.segments) { .count($0) },
+                "durationSeconds": .optional(found?.duration, JSON.mediaTime),
+                "playable": .timeSpans(found?.playable ?? []),
+                "error": .optional(found?.error, \.summary),
+            ]
+        }
+        return [
             "assetId": .string(assetID.description), "container": playlist.format == .dash ? "dash" : "hls",
-            "layout": "segmented", "durationSeconds": .optional(playlist.duration, JSON.mediaTime),
-            "tracks": [], "indexRanges": [], "playable": [], "playableUntilSeconds": 0,
-            "renditions": .array(
-                playlist.renditions.map { rendition in
-                    [
-                        "id": .string(rendition.id), "kind": .string(rendition.kind.rawValue),
-                        "bitsPerSecond": .bytes(rendition.bitsPerSecond), "segments": .count(rendition.segments.count),
-                    ]
-                }),
+            "layout": "segmented",
+            "durationSeconds": .optional(self.playlist?.duration ?? playlist.duration, JSON.mediaTime),
+            "tracks": [], "indexRanges": [], "playable": .timeSpans(playable),
+            "playableUntilSeconds": playableUntil(playable), "renditions": .array(renditions),
             "warnings": .array(playlist.warnings.map { .string($0.description) }),
         ]
     }
 }
 
+extension CacheError {
+    /// The error of a part of a document.
+    var summary: JSON { ["code": .string(code.name), "message": .string(message)] }
+}
+
 extension JSON {
     /// A presentation time in seconds, rounded to milliseconds.
     static func mediaTime(_ seconds: Double) -> JSON { .number((seconds * 1000).rounded() / 1000) }
+
+    /// Spans of presentation time.
+    static func timeSpans(_ spans: [Range<Double>]) -> JSON {
+        .array(spans.map { ["startSeconds": .mediaTime($0.lowerBound), "endSeconds": .mediaTime($0.upperBound)] })
+    }
 }

@@ -32,7 +32,7 @@ struct AssetController: Controller {
             try await $0.map($1, $2)
         },
         Route(.get, "/v1/assets/{assetId}/media", .scope(.read), limits: .asset) {
-            .json(try await $0.media.media(of: $2.assetID()).json)
+            .json(try await $0.media.media(of: $2.assetID(), for: $2.reader?.owner).json)
         },
         Route(.post, "/v1/assets/{assetId}/cancel", .scope(.write), limits: .asset) { controller, _, context in
             .json(["cancelled": .count(try await controller.assets.cancelFills(of: context.assetID()))])
@@ -110,7 +110,7 @@ struct AssetController: Controller {
         let id = try context.assetID()
         let map =
             switch try query.choice("by", MapAxis.self) {
-            case .time: try await media.map(of: id, buckets: buckets)
+            case .time: try await media.map(of: id, buckets: buckets, for: context.reader?.owner)
             case .bytes, nil: try await assets.map(of: id, buckets: buckets)
             }
         return .json(["buckets": .array(map.map(\.json))])

@@ -64,7 +64,7 @@ struct FillController: Controller {
     /// time, and its method are query parameters.
     private func explain(_ request: Request, _ context: APIContext) async throws -> Response {
         let keys = AssetReference.keys + ["assetId"]
-        let query = try request.query(accepting: keys + ["range", "method", "startSeconds", "seconds"])
+        let query = try request.query(accepting: keys + ["range", "method", "startSeconds", "seconds", "renditions"])
         let members = keys.compactMap { key in query.string(key).map { JSON.Member(key, .string($0)) } }
         // The parameters have the names of an item of a job.
         let reference = try JSON.object(members).decode(CreateJobRequest.Item.self).reference
@@ -72,23 +72,31 @@ struct FillController: Controller {
         var fields = request.headers
         fields[.range] = query.string("range")
         let isHead = try query.choice("method", Method.self) == .head
-        let time = try time(of: query)
-        let ranges: [ByteRange]? = if let time { try await media.ranges(of: reference, time: time) } else { nil }
-        let explanation = try await reader.explain(
-            reference, request: ContentRequest(isHead: isHead, fields: fields), ranges: ranges)
+        let read = ContentRequest(isHead: isHead, fields: fields)
+        guard let play = try play(of: query) else {
+            return .json(try await self.reader.explain(reference, request: read).json)
+        }
+        let explanation =
+            switch try await media.needs(of: reference, for: play, owner: context.reader?.owner) {
+            case .ranges(let ranges): try await self.reader.explain(reference, request: read, ranges: ranges)
+            case .files(let files): try await self.reader.explain(reference, request: read, files: files)
+            }
         return .json(explanation.json)
     }
 
-    /// The time span of the read in seconds; nil: the read is one of bytes.
-    private func time(of query: QueryFields) throws(CacheError) -> Range<Double>? {
-        let start = try query.seconds("startSeconds", in: 0...PlayRequest.maxSeconds)?.inSeconds
-        let length = try query.seconds("seconds", in: 0.001...PlayRequest.maxSeconds)?.inSeconds
-        guard start != nil || length != nil else { return nil }
-        guard let start, let length else {
-            let missing = start == nil ? "startSeconds" : "seconds"
-            throw .invalid(missing, "A time span needs startSeconds and seconds.")
-        }
+    /// The time span of the read; nil: the read is one of bytes.
+    private func play(of query: QueryFields) throws(CacheError) -> PlayRequest? {
+        let limit = PlayRequest.maxSeconds
+        let start = try query.seconds("startSeconds", in: -limit...limit)?.inSeconds
+        let length = try query.seconds("seconds", in: 0.001...limit)?.inSeconds
+        let renditions = query.string("renditions")
+        guard start != nil || length != nil || renditions != nil else { return nil }
+        guard let length else { throw .invalid("seconds", "A time span needs its length in seconds.") }
         guard query.string("range") == nil else { throw .invalid("range", "A read has either a range or a time span.") }
-        return start..<start + length
+        guard let choice = RenditionChoice(renditions ?? "lowest") else {
+            throw .invalid("renditions", "One of lowest, first, all, or a number of bits per second is expected here.")
+        }
+        let from = start ?? 0
+        return PlayRequest(time: from..<from + length, hasStart: start != nil, renditions: choice)
     }
 }

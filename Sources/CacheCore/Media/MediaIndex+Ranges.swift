@@ -138,21 +138,9 @@ extension MediaIndex {
         let end = duration ?? chosen.flatMap(\.pieces).map(\.time.upperBound).filter(\.isFinite).max() ?? 0
         guard end > 0, chosen.contains(where: { !$0.pieces.isEmpty }) else { return [] }
         let spans = chosen.reduce([0..<end]) { spans, track in
-            Self.intersection(spans, track.playableSpans(cached: cached, until: end))
+            TimeSpans.intersection(spans, track.playableSpans(cached: cached, until: end))
         }
         return isReadFromStart ? spans.filter { $0.lowerBound == 0 } : spans
-    }
-
-    /// The intersection of two ascending lists of disjoint spans.
-    private static func intersection(_ left: [Range<Double>], _ right: [Range<Double>]) -> [Range<Double>] {
-        var result: [Range<Double>] = []
-        var (leftIndex, rightIndex) = (0, 0)
-        while leftIndex < left.count, rightIndex < right.count {
-            let common = left[leftIndex].clamped(to: right[rightIndex])
-            if !common.isEmpty { result.append(common) }
-            if left[leftIndex].upperBound < right[rightIndex].upperBound { leftIndex += 1 } else { rightIndex += 1 }
-        }
-        return result
     }
 }
 

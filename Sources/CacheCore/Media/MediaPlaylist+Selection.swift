@@ -115,7 +115,7 @@ extension MediaPlaylist.Rendition {
     private static let tolerance = 0.5
 
     /// Whether the rendition refers to a resource of its own.
-    fileprivate var hasContent: Bool { playlist != nil || file != nil || !segments.isEmpty }
+    var hasContent: Bool { playlist != nil || file != nil || !segments.isEmpty }
 
     /// Whether the rendition has a segment or file at or near a time. A file of unknown times covers every time.
     fileprivate func covers(_ time: Double) -> Bool {

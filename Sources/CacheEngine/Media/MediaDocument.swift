@@ -63,6 +63,28 @@ extension MediaPlaylist {
     }
 }
 
+extension PlayRequest {
+    /// The request with the span that a playlist determines. A multivariant playlist leaves that to its media playlists.
+    ///
+    /// Throws `.outOfRange` if the playlist ends before the span.
+    func resolved(in playlist: MediaPlaylist) throws(CacheError) -> PlayRequest {
+        guard playlist.format != .hlsMultivariant else { return self }
+        var resolved = self
+        resolved.time = span(end: playlist.duration ?? playlist.edge, liveStart: playlist.liveStart)
+        resolved.hasStart = true
+        try resolved.time.checkBegins(within: playlist.duration)
+        return resolved
+    }
+}
+
+extension Generation {
+    /// Throws `.upstreamRefused` if the content is that of an error response.
+    func checkSucceeded() throws(CacheError) {
+        guard let status = passedStatus, status >= 400 else { return }
+        throw CacheError(.upstreamRefused(status: status), "The upstream answered with status \(status).")
+    }
+}
+
 extension MediaError {
     /// The error for clients.
     var cacheError: CacheError {

@@ -4,10 +4,11 @@ import Synchronization
 
 /// Reads the indices of cached media.
 package final class MediaInspector: Sendable {
-    private let context: EngineContext
-    private let resolver: AssetResolver
+    let context: EngineContext
+    let resolver: AssetResolver
     private let settings: LiveCacheSettings
-    private let executor = ParserExecutor(label: "larder.media")
+    /// Runs parsers, and other work in proportion to the length of a playlist.
+    let executor = ParserExecutor(label: "larder.media")
     /// Guards the documents that were parsed last.
     private let parsed = Mutex<[Parsed]>([])
 
@@ -29,79 +30,105 @@ package final class MediaInspector: Sendable {
         self.settings = settings
     }
 
+    /// The limits of the parsers.
+    var limits: MediaLimits { settings.current.settings.mediaLimits }
+
     /// The index of an asset, and what plays without the upstream. Missing bytes of the index are fetched at prefetch
-    /// priority, except those of an asset that a reader's fields opened.
+    /// priority, except those of an asset that a reader's fields opened. The index of a playlist includes the playlists of
+    /// its renditions.
+    ///
+    /// - Parameter owner: the token of the caller; files outside its limits are neither read nor reported.
     ///
     /// Throws `.conflict` if these are not cached, `.notFound`, `.unsupportedMedia`, `.malformedMedia`, `.mediaIndexTooLarge`, and the errors of the
     /// upstream.
-    package func media(of id: AssetID) async throws(CacheError) -> MediaReport {
+    package func media(of id: AssetID, for owner: TokenOwner? = nil) async throws(CacheError) -> MediaReport {
         let target = try await resolver.resolve(.known(id))
-        let asset = try await resolver.open(target)
+        let (asset, document) = try await open(target)
         defer { context.openAssets.release(asset) }
-        if target.isReadersOwn {
-            guard asset.record != nil else { throw MediaReader.notCached }
-            return report(on: asset, try await document(of: asset, MediaReader(asset: asset, reader: nil)))
+        var report = MediaReport(assetID: id, document: document, cached: asset.look { $0.ledger.extents })
+        if case .playlist(let playlist) = document {
+            report.playlist = try await contents(of: playlist, at: asset.target, for: owner).report
         }
+        return report
+    }
+
+    /// The bytes that a player needs for a span of time. The index is fetched as in ``media(of:for:)``; media data are not
+    /// fetched.
+    ///
+    /// Throws `.outOfRange` if the media ends before the span, `.conflict` if only requests of readers may fetch the index,
+    /// and the errors of ``media(of:for:)``.
+    package func needs(
+        of reference: AssetReference, for play: PlayRequest, owner: TokenOwner? = nil
+    ) async throws(CacheError) -> MediaNeeds {
+        try await needs(of: try await resolver.resolve(reference), for: play, owner: owner, depth: 0)
+    }
+
+    /// An asset divided into `buckets` of equal duration; empty without a duration. The index is fetched as in
+    /// ``media(of:for:)``. A bucket contains the data of all tracks that overlaps its time. Those of a playlist have the
+    /// shares and reads of the rendition of which most is cached.
+    ///
+    /// Throws `.mediaIndexTooLarge` if the data overlaps too many buckets, and the errors of ``media(of:for:)``.
+    package func map(
+        of id: AssetID, buckets: Int, for owner: TokenOwner? = nil
+    ) async throws(CacheError) -> [MapBucket] {
+        let (asset, document) = try await open(try await resolver.resolve(.known(id)))
+        defer { context.openAssets.release(asset) }
+        switch document {
+        case .playlist(let playlist):
+            return try await contents(of: playlist, at: asset.target, for: owner).map(buckets: buckets)
+        case .index(let index):
+            guard let parts = index.bytes(inPartsOfTime: buckets) else {
+                throw CacheError(
+                    .mediaIndexTooLarge, "The samples overlap too much for \(buckets) parts: ask for fewer.")
+            }
+            let extents = asset.look { $0.ledger.extents }
+            return parts.map { time, bytes in
+                let present = bytes.runs.reduce(Int64(0)) { $0 + extents.byteCount(in: $1) }
+                let heat = context.space.with { space in bytes.runs.map { space.reads(of: id, in: $0) }.max() ?? 0 }
+                return MapBucket(
+                    range: ByteRange(offset: bytes.runs.first?.lowerBound ?? 0, length: bytes.byteCount), time: time,
+                    cached: bytes.isEmpty ? 0 : Double(present) / Double(bytes.byteCount), heat: heat)
+            }
+        }
+    }
+
+    /// Opens an asset with its document. Missing bytes of the index are fetched at prefetch priority, unless only
+    /// requests of readers may fetch them or `mayFetch` is false. The caller must release the asset.
+    ///
+    /// Throws ``MediaReader/notCached`` if bytes are missing that must not be fetched.
+    func open(
+        _ target: AssetTarget, mayFetch: Bool = true
+    ) async throws(CacheError) -> (asset: OpenAsset, document: MediaDocument) {
+        let asset = try await resolver.open(target)
+        do throws(CacheError) {
+            guard mayFetch, !target.isReadersOwn else {
+                guard asset.record != nil else { throw MediaReader.notCached }
+                return (asset, try await document(of: asset, MediaReader(asset: asset, reader: nil)))
+            }
+            return (asset, try await fetchedDocument(of: asset))
+        } catch {
+            context.openAssets.release(asset)
+            throw error
+        }
+    }
+
+    /// The document of an open asset. Missing or stale bytes are fetched.
+    private func fetchedDocument(of asset: OpenAsset) async throws(CacheError) -> MediaDocument {
         let isFresh = asset.isFresh(at: context.wallClock.now())
-        if isFresh, let document = kept(of: asset) { return report(on: asset, document) }
+        if isFresh, let document = kept(of: asset) { return document }
         let reader = try asset.join(
             opening: .closed(0..<MediaDocument.openingBytes), priority: .prefetch, mustConfirm: !isFresh,
             began: context.wallClock.now(), maxLead: nil)
         defer { asset.leave(reader) }
         _ = try await asset.settle(reader)
-        let media = MediaReader(asset: asset, reader: reader)
-        let document = try await document(of: asset, media)
-        return report(on: asset, document)
-    }
-
-    /// The byte ranges that a player needs for a span of time in seconds; nothing is fetched.
-    ///
-    /// Throws `.conflict` if the index is not cached, `.outOfRange` if the media ends before the span, `.unsupportedMedia`
-    /// for a playlist, and the errors of ``media(of:)``.
-    package func ranges(
-        of reference: AssetReference, time: Range<Double>
-    ) async throws(CacheError) -> [ByteRange] {
-        let asset = try await resolver.open(try await resolver.resolve(reference))
-        defer { context.openAssets.release(asset) }
-        let index = try await cachedIndex(of: asset)
-        try time.checkBegins(within: index.end)
-        return index.ranges(of: time, length: asset.look { $0.ledger.length }).runs
-    }
-
-    /// An asset divided into `buckets` of equal duration; nothing is fetched. A bucket contains the data of all tracks
-    /// that overlaps its time; empty without a duration.
-    ///
-    /// Throws `.mediaIndexTooLarge` if the data overlaps too many buckets, and as ``ranges(of:time:)``.
-    package func map(of id: AssetID, buckets: Int) async throws(CacheError) -> [MapBucket] {
-        let asset = try await resolver.open(try await resolver.resolve(.known(id)))
-        defer { context.openAssets.release(asset) }
-        let index = try await cachedIndex(of: asset)
-        guard let parts = index.bytes(inPartsOfTime: buckets) else {
-            throw CacheError(.mediaIndexTooLarge, "The samples overlap too much for \(buckets) parts: ask for fewer.")
-        }
-        let extents = asset.look { $0.ledger.extents }
-        return parts.map { time, bytes in
-            let present = bytes.runs.reduce(Int64(0)) { $0 + extents.byteCount(in: $1) }
-            let heat = context.space.with { space in bytes.runs.map { space.reads(of: id, in: $0) }.max() ?? 0 }
-            return MapBucket(
-                range: ByteRange(offset: bytes.runs.first?.lowerBound ?? 0, length: bytes.byteCount), time: time,
-                cached: bytes.isEmpty ? 0 : Double(present) / Double(bytes.byteCount), heat: heat)
-        }
-    }
-
-    /// The index of a media file, from memory or from cached bytes.
-    private func cachedIndex(of asset: OpenAsset) async throws(CacheError) -> MediaIndex {
-        guard asset.record != nil else { throw MediaReader.notCached }
-        guard case .index(let index) = try await document(of: asset, MediaReader(asset: asset, reader: nil)) else {
-            throw CacheError(.unsupportedMedia, "The asset is a playlist: its segments are assets of their own.")
-        }
-        return index
+        try asset.record?.generation.checkSucceeded()
+        return try await document(of: asset, MediaReader(asset: asset, reader: reader))
     }
 
     /// The document of an open asset, parsed or from memory. Cached media data refine an index. `media`: a reader of the
     /// asset.
     func document(of asset: OpenAsset, _ media: MediaReader) async throws(CacheError) -> MediaDocument {
-        let limits = settings.current.settings.mediaLimits
+        let limits = limits
         let source = try await media.source(limits: limits)
         let (record, known, cached) = (asset.record, kept(of: asset), asset.look { $0.ledger.extents })
         let path = asset.target.path
@@ -121,7 +148,7 @@ package final class MediaInspector: Sendable {
     func index(
         _ coarse: MediaIndex, of asset: OpenAsset, _ media: MediaReader, for time: Range<Double>
     ) async throws(CacheError) -> MediaIndex {
-        let source = try await media.source(limits: settings.current.settings.mediaLimits)
+        let source = try await media.source(limits: limits)
         let document = try await parse(asset, asset.record) { () async throws(MediaError) in
             var index = coarse
             try await index.refine(for: time, source)
@@ -170,11 +197,6 @@ package final class MediaInspector: Sendable {
             }?.document
         }
     }
-
-    private func report(on asset: OpenAsset, _ document: MediaDocument) -> MediaReport {
-        let extents = asset.look { $0.ledger.extents }
-        return MediaReport(assetID: asset.id, document: document, cached: extents)
-    }
 }
 
 /// The index of a media asset, and which of its bytes are cached.
@@ -182,15 +204,23 @@ package struct MediaReport: Sendable {
     package let assetID: AssetID
     package let document: MediaDocument
     package let cached: ByteRangeSet
+    /// The renditions of a playlist; nil for a media file.
+    package var playlist: PlaylistReport?
 
-    package init(assetID: AssetID, document: MediaDocument, cached: ByteRangeSet) {
+    package init(
+        assetID: AssetID, document: MediaDocument, cached: ByteRangeSet, playlist: PlaylistReport? = nil
+    ) {
         self.assetID = assetID
         self.document = document
         self.cached = cached
+        self.playlist = playlist
     }
 
-    /// The time spans in seconds that play with the cached bytes, in order; empty for a playlist.
+    /// The time spans in seconds that play with the cached bytes, in order.
     package var playable: [Range<Double>] {
-        if case .index(let index) = document { index.playableSpans(cached: cached) } else { [] }
+        switch document {
+        case .index(let index): index.playableSpans(cached: cached)
+        case .playlist: playlist?.playable ?? []
+        }
     }
 }

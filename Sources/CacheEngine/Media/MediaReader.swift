@@ -150,7 +150,9 @@ struct MediaReader: Sendable {
         }
     }
 
-    /// The error for an index that would have to be fetched.
+    /// The error for an index that is not cached and must not be fetched without a reader.
     static let notCached = CacheError(
-        .conflict, "The media index is not cached; GET /v1/assets/{assetId}/media, or a read of the file, fetches it.")
+        .conflict,
+        "The media index is not cached, and the origin forwards fields of readers (forward): only a reader's request for "
+            + "the file fetches it.")
 }

@@ -1,55 +1,75 @@
 import CacheCore
 
-/// The child items of a playlist in a prefetch job by time.
-struct PlaylistExpansion {
-    /// The item of the playlist.
-    let item: JobItemRecord
+/// A file of a playlist, or a part of one.
+struct PlaylistFile: Sendable {
+    var reference: AssetReference
+    /// Nil: the whole file, or the bytes that ``play`` selects.
+    var range: ByteRange?
+    /// The span in the times of the file; nil: the file has no index or playlist of its own.
+    var play: PlayRequest?
+    /// The presentation times that the file is needed for.
+    var time: Range<Double>
+
+    /// The item that fetches the file in a job. The job assigns its position.
+    func item(of playlist: JobItemRecord) -> JobItemRecord {
+        var item = JobItemRecord(
+            index: 0, reference: reference, ranges: range.map { [$0.fieldValue] } ?? [], tags: playlist.tags,
+            isPinned: playlist.isPinned)
+        item.parent = playlist.index
+        item.play = play
+        item.time = time
+        return item
+    }
+}
+
+/// The files of a playlist that a player needs.
+struct PlaylistExpansion: Sendable {
     let play: PlayRequest
-    /// The playlist's own target: its children are resolved against its URL.
+    /// The playlist's own target: its files are resolved against its URL.
     let target: AssetTarget
     /// Parses URLs into their normal form.
     private let upstream: any Upstream
     /// The URLs below which a file belongs to the mount of the playlist, in normal form.
     private let mountPrefixes: [String]
 
-    init(item: JobItemRecord, play: PlayRequest, target: AssetTarget, upstream: any Upstream) {
-        (self.item, self.play, self.target, self.upstream) = (item, play, target, upstream)
+    init(play: PlayRequest, target: AssetTarget, upstream: any Upstream) {
+        (self.play, self.target, self.upstream) = (play, target, upstream)
         let isMounted = target.originName != Origin.absoluteName
         let bases = isMounted ? [target.settings.baseURL] + target.settings.mirrors : []
         mountPrefixes = bases.compactMap { try? upstream.parse(url: $0).text }.map { $0.hasSuffix("/") ? $0 : $0 + "/" }
     }
 
-    /// One child for each file: media playlists and files with an index of their own by time, segments,
-    /// initialization sections and keys by ranges. The job assigns their positions.
-    func children(of playlist: MediaPlaylist) -> [JobItemRecord] {
-        var children: [JobItemRecord] = []
+    /// The files for the span: media playlists and files with an index of their own by time, segments, initialization
+    /// sections and keys by ranges.
+    func files(of playlist: MediaPlaylist) -> [PlaylistFile] {
+        var files: [PlaylistFile] = []
         for rendition in playlist.selected(play.renditions) where isWanted(rendition.kind) {
-            if let playlist = rendition.playlist {
-                children.append(child(playlist, play: play, time: play.time))
+            if let uri = rendition.playlist {
+                files.append(PlaylistFile(reference: reference(to: uri), play: play, time: play.time))
             } else if let file = rendition.file {
-                children += child(of: file.uri, begun: rendition.fileTime)
+                files += self.file(file.uri, begun: rendition.fileTime)
             } else {
-                children += segments(of: rendition, in: playlist)
+                files += segments(of: rendition, in: playlist)
             }
         }
-        return children
+        return files
     }
 
-    /// The item of a file with an index of its own, whose times begin with those of its period.
-    private func child(of file: String, begun period: Range<Double>?) -> [JobItemRecord] {
-        guard let period else { return [child(file, play: play, time: play.time)] }
+    /// A file with an index of its own, whose times begin with those of its period.
+    private func file(_ uri: String, begun period: Range<Double>?) -> [PlaylistFile] {
+        let reference = reference(to: uri)
+        guard let period else { return [PlaylistFile(reference: reference, play: play, time: play.time)] }
         let time = play.time.clamped(to: period)
         guard !time.isEmpty else { return [] }
         var own = play
         own.time = time.lowerBound - period.lowerBound..<time.upperBound - period.lowerBound
-        return [child(file, play: own, time: time)]
+        return [PlaylistFile(reference: reference, play: own, time: time)]
     }
 
     /// The files of one rendition. Initialization sections and keys are needed from the beginning.
-    private func segments(of rendition: MediaPlaylist.Rendition, in playlist: MediaPlaylist) -> [JobItemRecord] {
+    private func segments(of rendition: MediaPlaylist.Rendition, in playlist: MediaPlaylist) -> [PlaylistFile] {
         playlist.playbackResources(of: play.time, in: rendition, keys: play.includesKeys).map { resource, time in
-            let range = resource.range.map { [$0.fieldValue] } ?? []
-            return child(resource.uri, ranges: range, time: time ?? play.time)
+            PlaylistFile(reference: reference(to: resource.uri), range: resource.range, time: time ?? play.time)
         }
     }
 
@@ -58,20 +78,9 @@ struct PlaylistExpansion {
         kind == .other || play.kinds.map { $0.contains(kind) } ?? true
     }
 
-    private func child(
-        _ uri: String, ranges: [String] = [], play: PlayRequest? = nil, time: Range<Double>
-    ) -> JobItemRecord {
-        var child = JobItemRecord(
-            index: 0, reference: reference(to: uri), ranges: ranges, tags: item.tags, isPinned: item.isPinned)
-        child.parent = item.index
-        child.play = play
-        child.time = time
-        return child
-    }
-
     /// The reference to a file of the playlist: within the mount of the playlist if its URL lies there, else by its URL
-    /// without user info. A URL of another host is refused when the child runs.
-    private func reference(to uri: String) -> AssetReference {
+    /// without user info. A URL of another host is refused when the reference is resolved.
+    func reference(to uri: String) -> AssetReference {
         guard let resolved = MediaURI.resolved(uri, against: target.url),
             let url = try? upstream.parse(url: resolved).text
         else { return .url(MediaURI.withoutUserInfo(uri), key: nil) }

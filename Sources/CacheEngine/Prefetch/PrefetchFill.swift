@@ -159,14 +159,10 @@ struct PrefetchFill {
             case .playlist(let playlist):
                 // Its files would be fetched with other credentials than those that opened it.
                 guard !asset.target.isReadersOwn else { throw AssetTarget.readerRequired }
-                var own = play
-                if playlist.format != .hlsMultivariant {
-                    own.time = play.span(end: playlist.duration ?? playlist.edge, liveStart: playlist.liveStart)
-                    try own.time.checkBegins(within: playlist.duration)
-                }
+                let own = try play.resolved(in: playlist)
                 item.ranges = []
-                children = PlaylistExpansion(item: item, play: own, target: asset.target, upstream: context.upstream)
-                    .children(of: playlist)
+                children = PlaylistExpansion(play: own, target: asset.target, upstream: context.upstream)
+                    .files(of: playlist).map { [item] in $0.item(of: item) }
                 tally.resolved([], playlist.result(from: own.time))
             }
         } catch {
@@ -281,9 +277,7 @@ struct PrefetchFill {
         let (generation, isKept, isUnstorable) = asset.look { state in
             (state.record?.generation, state.file.map { $0.name != nil } ?? true, state.isUnstorable)
         }
-        if let status = generation?.passedStatus, status >= 400 {
-            throw CacheError(.upstreamRefused(status: status), "The upstream answered with status \(status).")
-        }
+        try generation?.checkSucceeded()
         if let status = generation?.passedStatus {
             throw CacheError(.conflict, "A response with status \(status) is passed through and cannot be stored.")
         }

@@ -25,6 +25,31 @@ extension ContentReader {
         throw CacheError(.assetChanged, "The request's header fields select a different variant in each round (Vary).")
     }
 
+    /// The read of a playlist and of its files for a span of time, as ``explain(_:request:ranges:)``. The range fields of
+    /// the request are replaced by the ranges of each file.
+    package func explain(
+        _ reference: AssetReference, request: ContentRequest, files: [MediaNeeds.File]
+    ) async throws(CacheError) -> Explanation {
+        var explanation = try await explain(reference, request: request)
+        var explained: [Explanation.File] = []
+        for file in files {
+            do throws(CacheError) {
+                if let error = file.error { throw error }
+                var request = request
+                request.headers.remove("Range")
+                if let range = file.ranges?.first, file.ranges?.count == 1 {
+                    request.headers.set("Range", range.fieldValue)
+                }
+                let read = try await explain(file.reference, request: request, ranges: file.ranges)
+                explained.append(.init(time: file.time, result: .success(read)))
+            } catch {
+                explained.append(.init(time: file.time, result: .failure(error)))
+            }
+        }
+        explanation.files = explained
+        return explanation
+    }
+
     /// A private copy of the asset in the state that the next reader would find. Changes to it have no effect on the
     /// cache.
     private func copy(of target: AssetTarget) async throws(CacheError) -> OpenAsset {

@@ -58,4 +58,41 @@ package struct Explanation: Sendable {
     package var forecast = FillForecast()
     /// The numbers of the fills in flight that the read would wait for.
     package var joined: [UInt64] = []
+    /// The files of a playlist that a span of time needs, the playlist itself excluded; nil: the read is one of bytes.
+    package var files: [File]?
+
+    /// The read of a file of a playlist.
+    package struct File: Sendable {
+        /// The presentation times that the file is needed for, in seconds.
+        package var time: Range<Double>
+        package var result: Result<Explanation, CacheError>
+    }
+
+    /// Sums over the files of a playlist.
+    package struct Total: Sendable {
+        package var files = 0
+        /// The number of files that cannot be explained.
+        package var errors = 0
+        /// The upstream requests; one for a file of unknown length.
+        package var requests = 0
+        /// The bytes of these requests; nil if one of them is for a file of unknown length.
+        package var bytes: Int64? = 0
+        package var cachedBytes: Int64 = 0
+    }
+
+    /// The sums over ``files``.
+    package var total: Total {
+        var total = Total()
+        for file in files ?? [] {
+            total.files += 1
+            guard case .success(let read) = file.result else {
+                total.errors += 1
+                continue
+            }
+            total.requests += read.forecast.requestCount ?? max(1, read.forecast.requests.count)
+            total.bytes = total.bytes.flatMap { sum in read.forecast.requestedBytes.map { sum + $0 } }
+            total.cachedBytes += read.cached.byteCount
+        }
+        return total
+    }
 }

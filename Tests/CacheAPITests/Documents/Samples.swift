@@ -77,7 +77,16 @@ enum Samples {
             assetID: id,
             document: .playlist(
                 MediaPlaylist(format: .dash, renditions: [.init(id: "1", kind: .audio, bitsPerSecond: 96_000)])),
-            cached: ByteRangeSet()),
+            cached: ByteRangeSet(),
+            playlist: PlaylistReport(
+                renditions: [.init(segments: 5, duration: 20, playable: [0..<8])], duration: 20, playable: [0..<8])),
+        MediaReport(
+            assetID: id,
+            document: .playlist(
+                MediaPlaylist(format: .hlsMultivariant, renditions: [.init(id: "", kind: .other)])),
+            cached: ByteRangeSet(),
+            playlist: PlaylistReport(
+                renditions: [.init(segments: nil, error: CacheError(.upstreamForbidden, "Not allowed."))])),
     ]
 
     static var figures: TrafficFigures {
@@ -159,6 +168,16 @@ enum Samples {
         assetID: id, key: "k", origin: "demo", source: .init(url: "https://media.example.com/a.mp4"),
         freshness: .init(use: .unknown, reason: "No byte of the asset has been fetched yet."),
         answer: .init(requestClass: .negative, code: .upstreamRefused(status: 404)))
+
+    /// An explanation of a playlist.
+    static var playlistExplanation: Explanation {
+        var explanation = explanation
+        explanation.files = [
+            .init(time: 0..<4, result: .success(bareExplanation)),
+            .init(time: 4..<8, result: .failure(CacheError(.upstreamForbidden, "Not allowed."))),
+        ]
+        return explanation
+    }
 
     static let evictionRecord = EvictionRecord(
         at: time, reason: .freeDisk, assetID: id, key: "k", origin: "media", bytes: 10, ranges: [0..<10])
