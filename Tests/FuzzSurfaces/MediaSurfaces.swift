@@ -10,7 +10,7 @@ extension Surface {
         index("MP3", [mp3], MP3Parser.index),
         index("MPEG-TS", [transportStream], TransportStreamParser.index),
         playlist("HLS", [mediaPlaylist, multivariantPlaylist]) { try HLSParser.playlist($0, limits: limits) },
-        playlist("DASH", [template, list]) { try DASHParser.manifest($0, limits: limits) },
+        playlist("DASH", [template, list, live]) { try DASHParser.manifest($0, limits: limits, now: 1_000_000) },
     ]
 
     private static let limits: MediaLimits = {
@@ -62,6 +62,10 @@ extension Surface {
 
     private static func isBounded(_ playlist: MediaPlaylist) -> Bool {
         let segmentCount = playlist.renditions.reduce(0) { $0 + $1.segments.count }
+        _ = (playlist.liveStart, playlist.updateInterval)
+        _ = playlist.combined(
+            playlist.renditions.map { TimeSpans.playable(in: 0..<10, missing: $0.segments.map(\.time)) },
+            either: TimeSpans.union, both: TimeSpans.intersection)
         for rendition in playlist.renditions {
             _ = playlist.playbackResources(of: 0..<10, in: rendition, keys: true)
         }
@@ -145,6 +149,13 @@ extension Surface {
         <SegmentTemplate timescale="1000" media="$RepresentationID$-$Number%05d$.m4s" initialization="i.mp4">
         <SegmentTimeline><S t="0" d="4000" r="3"/><S d="2000"/></SegmentTimeline></SegmentTemplate>
         <Representation id="a" bandwidth="1000000"/></AdaptationSet></Period></MPD>
+        """
+    private static let live = """
+        <MPD type="dynamic" availabilityStartTime="1970-01-12T13:00:00Z" minimumUpdatePeriod="PT2S"
+        timeShiftBufferDepth="PT1M" suggestedPresentationDelay="PT8S"><Period start="PT0S"><AdaptationSet>
+        <SegmentTemplate duration="4" startNumber="5" media="$Number$.m4s"/><Representation id="a" bandwidth="1"/>
+        <Representation id="b"><SegmentTemplate media="$Time$"><SegmentTimeline><S t="8" d="4" r="-1"/></SegmentTimeline>
+        </SegmentTemplate></Representation></AdaptationSet></Period></MPD>
         """
     private static let list = """
         <?xml version="1.0"?><MPD mediaPresentationDuration="PT8S"><BaseURL>x/</BaseURL><Period duration="PT8S">

@@ -96,18 +96,43 @@ package struct MediaPlaylist: Hashable, Sendable {
     /// The lines that were skipped because they are malformed.
     package var warnings: [Warning] = []
     /// The distance from the live edge at which a player begins, in seconds: `HOLD-BACK`, or three target durations
-    /// (RFC 8216 §6.3.3, draft-pantos-hls-rfc8216bis §4.4.3.8). Nil: three segments, or the playlist is not live.
+    /// (RFC 8216 §6.3.3, draft-pantos-hls-rfc8216bis §4.4.3.8); `suggestedPresentationDelay` of DASH. Nil: three segments,
+    /// or the playlist is not live.
     package var holdBack: Double?
+    /// The live edge by the clock: the seconds since `availabilityStartTime` of DASH. Nil: unknown.
+    package var clockEdge: Double?
 
-    /// The end of the last segment in seconds; nil without segments.
-    package var edge: Double? { renditions.lazy.compactMap { $0.segments.last?.time.upperBound }.max() }
+    /// The time after which a live playlist has changed: half the target duration of HLS, with which players load it
+    /// again (RFC 8216 §6.3.4), or `minimumUpdatePeriod` of DASH. Nil: it does not change, or the time is unknown.
+    package var updateInterval: Duration?
 
-    /// The position at which a player begins; nil unless the playlist is live and has segments.
+    /// The shortest ``updateInterval``.
+    package static let leastUpdateInterval = Duration.milliseconds(500)
+
+    /// The live edge, or the end of the last segment, in seconds; nil without segments. The edge by the clock counts if the
+    /// last segment is not older than its duration.
+    package var edge: Double? {
+        guard let last = lastSegment else { return nil }
+        guard isLive, let clockEdge else { return last.upperBound }
+        return min(max(clockEdge, last.upperBound), last.upperBound + longestSegment)
+    }
+
+    /// The position at which a player begins; nil unless the playlist is live and has segments. It is not behind the
+    /// beginning of the last segment.
     package var liveStart: Double? {
-        guard isLive, let edge else { return nil }
+        guard isLive, let edge, let last = lastSegment else { return nil }
         let first = renditions.lazy.compactMap { $0.segments.first?.time.lowerBound }.min() ?? 0
-        let longest = renditions.lazy.compactMap { $0.segments.last?.time }.map { $0.upperBound - $0.lowerBound }.max()
-        return max(first, edge - (holdBack ?? 3 * (longest ?? 0)))
+        return max(first, min(edge - (holdBack ?? 3 * longestSegment), last.lowerBound))
+    }
+
+    /// The times of the segment that ends last.
+    private var lastSegment: Range<Double>? {
+        renditions.lazy.compactMap { $0.segments.last?.time }.max { $0.upperBound < $1.upperBound }
+    }
+
+    /// The longest duration of the last segments of the renditions in seconds.
+    private var longestSegment: Double {
+        renditions.lazy.compactMap { $0.segments.last?.time }.map { $0.upperBound - $0.lowerBound }.max() ?? 0
     }
 
     package init(format: Format, isLive: Bool = false, duration: Double? = nil, renditions: [Rendition] = []) {

@@ -10,9 +10,10 @@ package enum MediaDocument: Sendable {
     /// The number of bytes that the format is detected from.
     private static let headBytes: Int64 = 4096
 
-    /// Parses the media of `source`, whose format is detected from its first bytes, its media type and its path.
+    /// Parses the media of `source`, whose format is detected from its first bytes, its media type and its path. `now`: the
+    /// time at which the segments of a live manifest are available.
     static func parsed(
-        _ source: MediaSource, contentType: String?, path: String, limits: MediaLimits
+        _ source: MediaSource, contentType: String?, path: String, limits: MediaLimits, now: Timestamp
     ) async throws(MediaError) -> MediaDocument {
         let head = try await source.read(0..<min(headBytes, source.length))
         switch MediaFormat.detect(head: head, contentType: contentType, path: path) {
@@ -21,13 +22,21 @@ package enum MediaDocument: Sendable {
         case .mp3: return .index(try await MP3Parser.index(of: source, limits: limits))
         case .mpegTS: return .index(try await TransportStreamParser.index(of: source, limits: limits))
         case .hls: return .playlist(try HLSParser.playlist(try await text(of: source, limits), limits: limits))
-        case .dash: return .playlist(try DASHParser.manifest(try await text(of: source, limits), limits: limits))
+        case .dash:
+            let text = try await text(of: source, limits)
+            return .playlist(
+                try DASHParser.manifest(text, limits: limits, now: Double(now.milliseconds) / 1000))
         case nil:
             let name = MediaFormat.unindexed(head: head).map { "\($0) has no index" } ?? "no known format"
             throw .unsupported(
                 "\(name): the file begins with \(head.prefix(8).hexadecimal); an item with \"otherwise\": \"whole\" "
                     + "fetches all of it")
         }
+    }
+
+    /// Whether the document depends on the time at which it was parsed.
+    var isMomentary: Bool {
+        if case .playlist(let playlist) = self { playlist.clockEdge != nil } else { false }
     }
 
     /// The approximate memory of the document in bytes.

@@ -132,11 +132,12 @@ package final class MediaInspector: Sendable {
         let source = try await media.source(limits: limits)
         let (record, known, cached) = (asset.record, kept(of: asset), asset.look { $0.ledger.extents })
         let path = asset.target.path
+        let now = context.wallClock.now()
         return try await parse(asset, record) { () async throws(MediaError) in
             let parsed =
                 if let known { known } else {
                     try await MediaDocument.parsed(
-                        source, contentType: record?.generation.contentType, path: path, limits: limits)
+                        source, contentType: record?.generation.contentType, path: path, limits: limits, now: now)
                 }
             guard case .index(var index) = parsed else { return parsed }
             try await index.explore(cached, source)
@@ -171,7 +172,7 @@ package final class MediaInspector: Sendable {
         } catch {
             throw error.cacheError
         }
-        if let record { keep(document, of: asset.id, record) }
+        if let record, !document.isMomentary { keep(document, of: asset.id, record) }
         return document
     }
 

@@ -14,10 +14,13 @@ struct DASHBuilder {
     private struct Period {
         var start: Double
         var end: Double?
-        var isDynamic: Bool
+        /// Nil for a static manifest.
+        var window: DASHTimes.Window?
     }
 
     private let limits: MediaLimits
+    /// The present time in seconds since 1970; nil: unknown.
+    private let now: Double?
     private var renditions: [Rendition] = []
     private var indexes: [Key: Int] = [:]
     /// The number of further segments.
@@ -25,8 +28,9 @@ struct DASHBuilder {
     /// The number of bytes that further URLs may have. Templates multiply their text.
     private var budget: Int
 
-    init(limits: MediaLimits) {
+    init(limits: MediaLimits, now: Double? = nil) {
         self.limits = limits
+        self.now = now
         segmentBudget = limits.segments
         budget = limits.playlistBytes.multipliedReportingOverflow(by: 8).overflow ? Int.max : limits.playlistBytes * 8
     }
@@ -36,6 +40,7 @@ struct DASHBuilder {
         guard !manifest.periods.isEmpty else { throw .malformed("Period", offset: manifest.offset) }
         var start = 0.0
         var end: Double?
+        let window = window(of: manifest)
         for (index, element) in manifest.periods.enumerated() {
             let earliest = start
             start = element.start ?? end ?? start
@@ -49,11 +54,30 @@ struct DASHBuilder {
                 throw .malformed("Period", offset: element.common.offset)
             }
             try add(
-                element, of: Period(start: start, end: end, isDynamic: manifest.isDynamic), base: manifest.base ?? "")
+                element, of: Period(start: start, end: end, window: window), base: manifest.base ?? "")
         }
         let last = renditions.compactMap { $0.segments.last?.time.upperBound }.max()
         let duration = manifest.isDynamic ? nil : manifest.duration ?? end ?? last
-        return MediaPlaylist(format: .dash, isLive: manifest.isDynamic, duration: duration, renditions: renditions)
+        var playlist = MediaPlaylist(
+            format: .dash, isLive: manifest.isDynamic, duration: duration, renditions: renditions)
+        if let window {
+            playlist.holdBack = manifest.live.delay
+            playlist.updateInterval = manifest.live.updatePeriod.map {
+                max(.seconds($0), MediaPlaylist.leastUpdateInterval)
+            }
+            playlist.clockEdge = window.edge
+        }
+        return playlist
+    }
+
+    /// The available times; nil for a static manifest.
+    private func window(of manifest: DASHManifest) -> DASHTimes.Window? {
+        guard manifest.isDynamic else { return nil }
+        var window = DASHTimes.Window(depth: manifest.live.timeShift)
+        if let now, let start = manifest.live.availabilityStart, now - start <= MediaText.timeLimit {
+            window.edge = now - start
+        }
+        return window
     }
 
     private mutating func add(
@@ -100,7 +124,7 @@ struct DASHBuilder {
             return
         }
         let times = try DASHTimes.segments(
-            info, start: period.start, end: period.end, isDynamic: period.isDynamic,
+            info, start: period.start, end: period.end, window: period.window,
             budget: &segmentBudget)
         let initialization = try initialization(info, element, base: base)
         rendition.segments.reserveCapacity(times.count)

@@ -37,8 +37,20 @@ struct DASHManifest {
         var segments: DASHSegments?
     }
 
+    /// The attributes of a dynamic manifest; times in seconds, nil: absent.
+    struct Live {
+        /// `availabilityStartTime`, in seconds since 1970.
+        var availabilityStart: Double?
+        var updatePeriod: Double?
+        /// `timeShiftBufferDepth`; nil: all segments since the beginning.
+        var timeShift: Double?
+        /// `suggestedPresentationDelay`.
+        var delay: Double?
+    }
+
     /// Whether the type is `dynamic`.
     var isDynamic = false
+    var live = Live()
     /// `mediaPresentationDuration` in seconds.
     var duration: Double?
     var base: String?

@@ -4,13 +4,16 @@ package enum DASHParser {
     /// in the same adaptation set become one rendition, if both have segments. A representation with `SegmentBase`, or
     /// without segment information, becomes a rendition with a `file`.
     ///
-    /// A dynamic manifest is live and has only the segments of its `SegmentTimeline` elements. The time and memory are
-    /// linear in the length of the text and in the limits.
+    /// A dynamic manifest is live. It has the segments of its `SegmentTimeline` and `SegmentList` elements, and those of
+    /// templates that are available at the time `now`, in seconds since 1970 (nil: unknown, there are none). The time and
+    /// memory are linear in the length of the text and in the limits.
     ///
     /// Throws `.unsupported` if the text is not a manifest, has a DOCTYPE or refers to remote elements; `.malformed`
     /// with the name of the element and attribute at the offset of the element; `.tooLarge` for "playlist", "segments",
     /// "renditions", "depth" or "attributes".
-    package static func manifest(_ text: [UInt8], limits: MediaLimits) throws(MediaError) -> MediaPlaylist {
+    package static func manifest(_ text: [UInt8], limits: MediaLimits, now: Double? = nil) throws(MediaError)
+        -> MediaPlaylist
+    {
         guard text.count <= limits.playlistBytes else { throw .tooLarge("playlist") }
         let content = MediaText.withoutByteOrderMark(text)
         guard content.first(where: { !MediaText.isSpace($0) }) == UInt8(ascii: "<") else {
@@ -18,7 +21,7 @@ package enum DASHParser {
         }
         var reader = DASHReader(text, limits: limits)
         let manifest = try reader.manifest()
-        var builder = DASHBuilder(limits: limits)
+        var builder = DASHBuilder(limits: limits, now: now)
         return try builder.playlist(manifest)
     }
 }

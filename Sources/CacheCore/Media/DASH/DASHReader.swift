@@ -19,6 +19,7 @@ struct DASHReader {
         manifest.offset = root.offset
         manifest.isDynamic = root.attribute("type") == "dynamic"
         manifest.duration = try root.duration("mediaPresentationDuration")
+        if manifest.isDynamic { manifest.live = try live(root) }
         while let child = try xml.nextChild() {
             switch child.name {
             case "BaseURL": try readBase(into: &manifest.base)
@@ -28,6 +29,15 @@ struct DASHReader {
         }
         guard case .finished = try xml.next() else { throw .malformed("XML", offset: 0) }
         return manifest
+    }
+
+    /// The attributes of a dynamic manifest.
+    private func live(_ root: XMLReader.Element) throws(MediaError) -> DASHManifest.Live {
+        DASHManifest.Live(
+            availabilityStart: root.instant("availabilityStartTime"),
+            updatePeriod: try root.duration("minimumUpdatePeriod"),
+            timeShift: try root.duration("timeShiftBufferDepth"),
+            delay: try root.duration("suggestedPresentationDelay"))
     }
 
     private mutating func period(_ element: XMLReader.Element) throws(MediaError) -> DASHManifest.Period {
@@ -204,6 +214,15 @@ extension XMLReader.Element {
         guard let text = self.attribute(attribute) else { return nil }
         guard let duration = MediaText.duration(text) else { throw malformed(attribute) }
         return duration
+    }
+
+    /// An instant (XML Schema part 2 §3.2.7) in seconds since 1970; without an offset it is one of UTC. Nil if it is
+    /// malformed.
+    fileprivate func instant(_ attribute: String) -> Double? {
+        guard let text = self.attribute(attribute), let time = RFC3339.parse(text) ?? RFC3339.parse(text + "Z") else {
+            return nil
+        }
+        return Double(time.milliseconds) / 1000
     }
 
     fileprivate func byteRange(_ attribute: String) throws(MediaError) -> ByteRange? {

@@ -11,6 +11,14 @@ struct DASHTimes {
         var span: Range<Double>
     }
 
+    /// The available times of a dynamic manifest, on the time line of its periods (§5.3.9.5.3).
+    struct Window {
+        /// The seconds from `availabilityStartTime` to the present time; nil: unknown.
+        var edge: Double?
+        /// `timeShiftBufferDepth`; nil: unlimited.
+        var depth: Double?
+    }
+
     private let info: DASHSegments
     /// The beginning of the period in seconds.
     private let start: Double
@@ -35,18 +43,22 @@ struct DASHTimes {
         timeOffset = info.timeOffset ?? 0
     }
 
-    /// The segments that intersect the period, in order. A dynamic manifest has only those of a `SegmentTimeline`.
+    /// The segments that intersect the period, in order. A dynamic manifest has those of a `SegmentTimeline`, and those of
+    /// equal duration that are complete and in the time shift buffer. Templates need the present time for that.
     ///
     /// Throws `.malformed` with the name of the element, `.malformed("mediaPresentationDuration")` if the number of
     /// segments depends on an unknown end, and `.tooLarge("segments")` for more than `budget` segments. Segments
-    /// outside of the period count too, because they take time. `budget` is reduced by their number.
+    /// outside of the period count too, because they take time. `budget` is reduced by their number. `window`: nil for a
+    /// static manifest.
     static func segments(
-        _ info: DASHSegments, start: Double, end: Double?, isDynamic: Bool, budget: inout Int
+        _ info: DASHSegments, start: Double, end: Double?, window: Window?, budget: inout Int
     ) throws(MediaError) -> [Segment] {
         var times = DASHTimes(info, start: start, end: end, limit: budget)
         if let timeline = info.timeline {
-            try times.add(timeline, isDynamic: isDynamic)
-        } else if !isDynamic {
+            try times.add(timeline, window: window)
+        } else if let window {
+            try times.addAvailable(window)
+        } else {
             try times.addRegular()
         }
         budget -= times.count + times.emptyCount
@@ -82,8 +94,31 @@ struct DASHTimes {
         }
     }
 
+    /// Adds the segments of equal duration of a dynamic manifest that end at or before the live edge or the end of the
+    /// period, and after the beginning of the time shift buffer. Of a list without a known edge all are added.
+    private mutating func addAvailable(_ window: Window) throws(MediaError) {
+        guard let duration = info.duration, let edge = window.edge ?? (info.kind == .list ? .infinity : nil) else {
+            return
+        }
+        let (first, seconds) = (info.startNumber ?? 1, Double(duration) / timescale)
+        var total = ((edge - start) / seconds + 1e-6).rounded(.down)
+        if let end, edge >= end { total = ((end - start) / seconds - 1e-6).rounded(.up) }
+        if info.kind == .list { total = min(total, Double(info.urls.count)) }
+        if let last = info.endNumber { total = min(total, Double(last) - Double(first) + 1) }
+        let oldest = window.depth.map { max(0, ((edge - $0 - start) / seconds).rounded(.down)) } ?? 0
+        guard oldest < total else { return }
+        guard total - oldest <= Double(limit) else { throw .tooLarge("segments") }
+        for index in Int64(saturating: oldest)..<Int64(saturating: total) {
+            let (offset, overflow) = index.multipliedReportingOverflow(by: duration)
+            guard !overflow else { throw .malformed("S", offset: info.offset) }
+            let time = try Self.sum(timeOffset, offset, at: info.offset)
+            try add(
+                number: first, offset: index, time: time, duration: duration, at: info.offset, index: Int(index))
+        }
+    }
+
     /// Adds the segments of a `SegmentTimeline`.
-    private mutating func add(_ timeline: [DASHSegments.Entry], isDynamic: Bool) throws(MediaError) {
+    private mutating func add(_ timeline: [DASHSegments.Entry], window: Window?) throws(MediaError) {
         var time: Int64 = 0
         var first = info.startNumber ?? 1
         var offset: Int64 = 0
@@ -91,7 +126,7 @@ struct DASHTimes {
             time = entry.time ?? time
             if let number = entry.number { (first, offset) = (number, 0) }
             let next = index + 1 < timeline.count ? timeline[index + 1] : nil
-            let repetitions = try repetitions(of: entry, at: time, next: next, isDynamic: isDynamic)
+            let repetitions = try repetitions(of: entry, at: time, next: next, window: window)
             if repetitions < 0 { emptyCount += 1 }
             guard repetitions < limit - count - emptyCount else { throw .tooLarge("segments") }
             var remaining = repetitions
@@ -106,9 +141,10 @@ struct DASHTimes {
     }
 
     /// The number of repetitions of an entry. A negative one extends to the next entry or to the end of the period; in
-    /// a dynamic manifest without that end there is none. -1: the entry begins after the end and has no segment.
+    /// a dynamic manifest without that end to the last complete segment, if the present time is known. -1: the entry begins
+    /// after the end and has no segment.
     private func repetitions(
-        of entry: DASHSegments.Entry, at time: Int64, next: DASHSegments.Entry?, isDynamic: Bool
+        of entry: DASHSegments.Entry, at time: Int64, next: DASHSegments.Entry?, window: Window?
     ) throws(MediaError) -> Int64 {
         guard entry.repetitions < 0 else { return entry.repetitions }
         let units: Double
@@ -117,8 +153,10 @@ struct DASHTimes {
             units = Double(limit) - Double(time)
         } else if let end {
             units = (end - start) * timescale - (Double(time) - Double(timeOffset))
-        } else if isDynamic {
-            return 0
+        } else if let window {
+            guard let edge = window.edge else { return 0 }
+            let available = (edge - start) * timescale - (Double(time) - Double(timeOffset))
+            return max(0, Int64(saturating: (available / Double(entry.duration) + 1e-6).rounded(.down))) - 1
         } else {
             throw .malformed("mediaPresentationDuration", offset: entry.offset)
         }
@@ -127,7 +165,7 @@ struct DASHTimes {
 
     /// Adds a segment, unless it is outside of the period. Parts outside of the period are cut off.
     private mutating func add(
-        number: Int64, offset: Int64, time: Int64, duration: Int64, at position: Int64
+        number: Int64, offset: Int64, time: Int64, duration: Int64, at position: Int64, index: Int? = nil
     ) throws(MediaError) {
         defer { count += 1 }
         let number = try Self.sum(number, offset, at: position)
@@ -137,7 +175,7 @@ struct DASHTimes {
         guard to <= MediaText.timeLimit else { throw .malformed("S", offset: position) }
         let span = (max(from, start), min(to, end ?? to))
         guard span.0 < span.1 else { return }
-        segments.append(Segment(number: number, time: time, index: count, span: span.0..<span.1))
+        segments.append(Segment(number: number, time: time, index: index ?? count, span: span.0..<span.1))
     }
 
     /// The sum of two numbers. Throws `.malformed("S")` if it overflows.

@@ -118,7 +118,11 @@ extension HLSParser {
             rendition.segments = media.segments
             var playlist = MediaPlaylist(
                 format: .hlsMedia, isLive: isLive, duration: isLive ? nil : media.duration, renditions: [rendition])
-            playlist.holdBack = isLive ? media.holdBack : nil
+            guard isLive else { return playlist }
+            playlist.holdBack = media.holdBack
+            playlist.updateInterval = media.targetDuration.map {
+                max(.seconds($0 / 2), MediaPlaylist.leastUpdateInterval)
+            }
             return playlist
         }
     }

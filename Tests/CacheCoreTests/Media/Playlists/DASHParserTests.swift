@@ -214,7 +214,7 @@ struct DASHParserTests {
         #expect(playlist.duration == 12)
     }
 
-    @Test("A dynamic manifest is live and has the segments of its timeline only")
+    @Test("A dynamic manifest without the present time has the segments of its timeline only")
     func dynamic() throws {
         let attributes = #"type="dynamic" availabilityStartTime="1970-01-01T00:00:00Z" minimumUpdatePeriod="PT2S""#
         let playlist = try dash(

@@ -134,7 +134,9 @@ struct PlaylistFuzzTests {
 
     @Test("2,000 mutated DASH manifests", arguments: [2 as UInt64])
     func dash(seed: UInt64) {
-        let accepted = run(Self.dashSeeds, seed: seed, DASHParser.manifest)
+        let accepted = run(Self.dashSeeds, seed: seed) { text, limits throws(MediaError) in
+            try DASHParser.manifest(text, limits: limits, now: 1_000_000)
+        }
         #expect(accepted > 100)
     }
 }

@@ -7,8 +7,8 @@ func hls(_ text: String, limits: MediaLimits = MediaLimits()) throws -> MediaPla
 }
 
 /// Parses a DASH manifest with the default limits.
-func dash(_ text: String, limits: MediaLimits = MediaLimits()) throws -> MediaPlaylist {
-    try DASHParser.manifest(Array(text.utf8), limits: limits)
+func dash(_ text: String, limits: MediaLimits = MediaLimits(), now: Double? = nil) throws -> MediaPlaylist {
+    try DASHParser.manifest(Array(text.utf8), limits: limits, now: now)
 }
 
 /// A static manifest of one period of 10 s with the given content of its adaptation set.
