@@ -14,6 +14,12 @@ package enum MediaFormat: String, Hashable, Sendable, CaseIterable {
         return magic(head, named: named) ?? named
     }
 
+    /// Whether the media type, else the extension of the path, is that of a playlist or manifest.
+    package static func isPlaylist(contentType: String?, path: String) -> Bool {
+        let named = contentType.flatMap(named(byMediaType:)) ?? named(byExtensionOf: path)
+        return named == .hls || named == .dash
+    }
+
     /// The name of a format that has no parser, by the first bytes; nil: unknown.
     package static func unindexed(head: [UInt8]) -> String? {
         let bytes = MediaBytes(offset: 0, bytes: head[...])

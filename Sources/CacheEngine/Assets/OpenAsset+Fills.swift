@@ -155,6 +155,7 @@ extension OpenAsset {
         context.space.used(changedBy: grown)
         if hasFoundEnd { recordLength() }
         if let file = look({ $0.file }) { sweep(file) }
+        if error == nil { readLifetimeOfPlaylist() }
     }
 
     /// Stores the length of an asset after the end of its body was found.

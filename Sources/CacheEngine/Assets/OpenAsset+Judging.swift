@@ -265,6 +265,7 @@ extension OpenAsset {
         context.refusals.forget(id)
         // A generation that may no longer be stored exists until its readers leave.
         if !generation.isStorable { context.openAssets.discard(self) }
+        readLifetimeOfPlaylist()
     }
 }
 

@@ -353,6 +353,9 @@ package final class AssetCache: Sendable {
             }
             context.commits.cut(file, runs)
             try await context.commits.flush()
+        case .playlist(let asset):
+            defer { context.openAssets.release(asset) }
+            await media.readLifetime(of: asset)
         case .checked(let file):
             try await context.store.catalog.checked(file)
         }

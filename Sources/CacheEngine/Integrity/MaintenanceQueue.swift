@@ -8,6 +8,8 @@ final class MaintenanceQueue: Sendable {
     enum Work: Sendable {
         /// Orphaned bytes of the asset are evicting and must be removed; the asset has a hold for this task.
         case orphaned(OpenAsset, SparseFile, [ByteRange])
+        /// The text of a complete playlist decides its lifetime; the asset has a hold for this task.
+        case playlist(OpenAsset)
         /// All suspect bytes of the file are verified.
         case checked(FileName)
     }

@@ -125,6 +125,17 @@ package final class MediaInspector: Sendable {
         return try await document(of: asset, MediaReader(asset: asset, reader: reader))
     }
 
+    /// Reads the lifetime of a complete playlist from its text. Text without a playlist keeps the heuristic lifetime.
+    func readLifetime(of asset: OpenAsset) async {
+        guard let generation = asset.record?.generation, generation.playlistGuess != nil else { return }
+        let document = try? await document(of: asset, MediaReader(asset: asset, reader: nil))  // an error: no playlist
+        if case .playlist(let playlist) = document {
+            asset.apply(playlist, to: generation)
+        } else {
+            asset.apply(nil, to: generation)
+        }
+    }
+
     /// The document of an open asset, parsed or from memory. Cached media data refine an index. `media`: a reader of the
     /// asset.
     func document(of asset: OpenAsset, _ media: MediaReader) async throws(CacheError) -> MediaDocument {

@@ -6,6 +6,16 @@ package struct Freshness: Hashable, Sendable {
     package var initialAge: Duration
     /// Whether a shared cache may store the response (§3).
     package var isStorable: Bool
+    /// Nil: the response states a lifetime, or no heuristic is permitted.
+    package var guess: Guess?
+
+    /// The heuristic lifetime of a response that states none (§4.2.2).
+    package struct Guess: Hashable, Sendable {
+        /// The end of the lifetime by `Last-Modified`; nil: none.
+        package var end: Timestamp?
+        /// The end of the lifetimes of redirects; nil: no limit.
+        package var limit: Timestamp?
+    }
 
     package init(freshUntil: Timestamp?, initialAge: Duration, isStorable: Bool) {
         self.freshUntil = freshUntil
@@ -29,13 +39,19 @@ package struct Freshness: Hashable, Sendable {
         }
         let control = CacheControl.effective(in: head.headers)
         let isStorable = StorePolicy.allows(head.headers, control)
-        guard isStorable, !control.noCache,
-            let lifetime = lifetime(head.headers, control, date: date, now: now, isGuessing: settings == .respect)
-        else {
-            return Freshness(freshUntil: nil, initialAge: age, isStorable: isStorable)
-        }
-        let ways = head.earlier.compactMap { freshUntil($0, now: now, isGuessing: settings == .respect) }
-        return Freshness(freshUntil: ([now + (lifetime - age)] + ways).min(), initialAge: age, isStorable: true)
+        var freshness = Freshness(freshUntil: nil, initialAge: age, isStorable: isStorable)
+        guard isStorable, !control.noCache else { return freshness }
+        let limit = head.earlier.compactMap { freshUntil($0, now: now, isGuessing: settings == .respect) }.min()
+        let stated = lifetime(head.headers, control, date: date, now: now)
+        let lifetime = stated ?? (settings == .respect ? heuristicLifetime(head.headers, date: date, now: now) : nil)
+        freshness.freshUntil = lifetime.map { end(of: $0, age: age, limit: limit, now: now) }
+        if stated == nil, settings == .respect { freshness.guess = Guess(end: freshness.freshUntil, limit: limit) }
+        return freshness
+    }
+
+    /// The end of a lifetime of a response with this age, at most the limit of redirects.
+    static func end(of lifetime: Duration, age: Duration, limit: Timestamp?, now: Timestamp) -> Timestamp {
+        [now + (lifetime - age), limit].compactMap(\.self).min() ?? now
     }
 
     /// The time until which a redirect may be followed without validation; the target's response expires with it. Nil:
@@ -48,7 +64,7 @@ package struct Freshness: Hashable, Sendable {
         let date = head.headers["Date"].flatMap { HTTPDate.parse($0, now: now) } ?? now
         let control = CacheControl.effective(in: head.headers)
         guard StorePolicy.allows(head.headers, control), !control.noCache else { return now }
-        if let lifetime = lifetime(head.headers, control, date: date, now: now, isGuessing: false) {
+        if let lifetime = lifetime(head.headers, control, date: date, now: now) {
             return now + (lifetime - initialAge(head, date: date, now: now))
         }
         return isGuessing && [301, 308].contains(redirect.status) ? nil : now
@@ -78,17 +94,21 @@ package struct Freshness: Hashable, Sendable {
         return max(apparent, .seconds(min(seconds, CacheControl.maxSeconds)) + (head.timings.firstByte ?? .zero))
     }
 
-    /// The freshness lifetime in the order of §4.2.1; nil if there is none and no heuristic applies.
+    /// The stated freshness lifetime in the order of §4.2.1; nil if there is none.
     private static func lifetime(
-        _ headers: HeaderList, _ control: CacheControl, date: Timestamp, now: Timestamp, isGuessing: Bool
+        _ headers: HeaderList, _ control: CacheControl, date: Timestamp, now: Timestamp
     ) -> Duration? {
         if let shared = control.sharedMaxAge ?? control.maxAge { return shared }
         if !control.isTargeted, let expires = headers["Expires"] {
             guard let time = HTTPDate.parse(expires, now: now) else { return .zero }  // invalid means expired (§5.3)
             return max(.zero, time.since(date))
         }
-        guard isGuessing, let modified = headers["Last-Modified"].flatMap({ HTTPDate.parse($0, now: now) }),
-            modified < date
+        return nil
+    }
+
+    /// The lifetime of a response that states none (§4.2.2); nil without a usable `Last-Modified`.
+    private static func heuristicLifetime(_ headers: HeaderList, date: Timestamp, now: Timestamp) -> Duration? {
+        guard let modified = headers["Last-Modified"].flatMap({ HTTPDate.parse($0, now: now) }), modified < date
         else { return nil }
         return min(date.since(modified) / 10, maxHeuristicLifetime)
     }

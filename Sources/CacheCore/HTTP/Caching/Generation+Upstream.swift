@@ -10,13 +10,12 @@ extension Generation {
         var described = Generation(
             length: length, contentType: media.type, contentTypeFrom: media.from,
             validators: Validators.of(head.headers, now: now), acceptsRanges: acceptsRanges,
-            headers: StoredHeaders.dated(head, at: now), receivedAt: now, initialAge: freshness.initialAge,
-            freshUntil: freshness.freshUntil,
+            headers: StoredHeaders.dated(head, at: now), receivedAt: now,
             isStorable: expecting.storeRules.allow(
                 type: media.type, length: length, isStorable: freshness.isStorable))
         if head.status == 203 { described.status = 203 }
         described.firstHeaders = StoredHeaders.withheld(head.headers)
-        return described
+        return described.lasting(freshness, path: expecting.path)
     }
 
     /// Whether bytes of both generations may be combined in one file (RFC 9111 §3.4).
@@ -116,11 +115,9 @@ extension Generation {
         var confirmed = self
         confirmed.headers = stored
         confirmed.receivedAt = expecting.now
-        confirmed.initialAge = freshness.initialAge
-        confirmed.freshUntil = freshness.freshUntil
         confirmed.isStorable = expecting.storeRules.allow(
             type: contentType, length: length, isStorable: freshness.isStorable)
-        return confirmed
+        return confirmed.lasting(freshness, path: expecting.path)
     }
 }
 

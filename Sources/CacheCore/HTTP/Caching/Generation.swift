@@ -24,6 +24,8 @@ package struct Generation: Hashable, Sendable {
     package var initialAge: Duration
     /// Fresh until then; nil: must be validated before every use.
     package var freshUntil: Timestamp?
+    /// The heuristic lifetime of a playlist whose text has not been read yet; see ``apply(_:)``. It is not stored.
+    package private(set) var playlistGuess: Freshness.Guess?
     /// Whether a shared cache may store it (RFC 9111 §3).
     package var isStorable: Bool
     /// The status of a response with the whole: 200, or 203 if a proxy has transformed it (RFC 9110 §15.3.4).
@@ -48,6 +50,36 @@ package struct Generation: Hashable, Sendable {
         self.initialAge = initialAge
         self.freshUntil = freshUntil
         self.isStorable = isStorable
+    }
+
+    /// Sets the lifetime and the age of a response of `receivedAt`. Returns the result.
+    ///
+    /// A playlist that states no lifetime is fresh for half a second at most, until ``apply(_:)`` has its text.
+    func lasting(_ freshness: Freshness, path: String) -> Generation {
+        var lasting = self
+        (lasting.initialAge, lasting.freshUntil) = (freshness.initialAge, freshness.freshUntil)
+        lasting.playlistGuess = nil
+        guard let guess = freshness.guess, MediaFormat.isPlaylist(contentType: contentType, path: path) else {
+            return lasting
+        }
+        lasting.playlistGuess = guess
+        lasting.freshUntil = lasting.end(of: MediaPlaylist.leastUpdateInterval, limit: guess.end ?? guess.limit)
+        return lasting
+    }
+
+    /// Ends the provisional lifetime of a playlist. A live one is fresh until its next update, any other text for the
+    /// heuristic lifetime.
+    ///
+    /// - Parameter playlist: nil: the text is no playlist.
+    package mutating func apply(_ playlist: MediaPlaylist?) {
+        guard let guess = playlistGuess else { return }
+        playlistGuess = nil
+        freshUntil = playlist?.updateInterval.map { end(of: $0, limit: guess.limit) } ?? guess.end
+    }
+
+    /// The end of a lifetime of a playlist. The age below a second is not counted: `Date` has whole seconds.
+    private func end(of lifetime: Duration, limit: Timestamp?) -> Timestamp {
+        Freshness.end(of: lifetime, age: max(.zero, initialAge - .seconds(1)), limit: limit, now: receivedAt)
     }
 
     /// Whether it may be used at `now` without validation.

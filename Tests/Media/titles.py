@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""Asks a Larder process about titles: playlists and manifests, before anything is cached, after a job, and live.
+
+    titles.py --larder .build/debug/larder
+
+The upstream is a small server in this process, which counts its requests and decides the header fields.
+"""
+
+import argparse
+import atexit
+import datetime
+import http.server
+import json
+import os
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+import threading
+import time
+import urllib.parse
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "scripts"))
+
+from servers import Larder  # noqa: E402
+
+SEGMENT, COUNT, BYTES = 4, 15, 20_000
+OLD = "Wed, 01 Jan 2025 00:00:00 GMT"
+#: The beginning of the live manifest, in seconds since 1970.
+BEGIN = int(time.time()) - 1000
+
+
+def multivariant():
+    return "\n".join([
+        "#EXTM3U", '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="s",NAME="Deutsch",LANGUAGE="de",URI="sound/de.m3u8"',
+        '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="s",NAME="English",LANGUAGE="en",DEFAULT=YES,URI="sound/en.m3u8"',
+        '#EXT-X-STREAM-INF:BANDWIDTH=500000,RESOLUTION=640x360,CODECS="avc1.4d401e,mp4a.40.2",AUDIO="s"', "low/v.m3u8",
+        '#EXT-X-STREAM-INF:BANDWIDTH=3000000,RESOLUTION=1920x1080,CODECS="hvc1.1,mp4a.40.2",AUDIO="s"', "high/v.m3u8", "",
+    ])  # fmt: skip
+
+
+def media(name, target=SEGMENT, ends=True):
+    lines = ["#EXTM3U", f"#EXT-X-TARGETDURATION:{target}"]
+    lines += [line for number in range(COUNT) for line in (f"#EXTINF:{SEGMENT},", f"{name}{number}.ts")]
+    return "\n".join(lines + (["#EXT-X-ENDLIST"] if ends else []) + [""])
+
+
+def manifest():
+    begin = datetime.datetime.fromtimestamp(BEGIN, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"""<MPD type="dynamic" availabilityStartTime="{begin}" minimumUpdatePeriod="PT2S" timeShiftBufferDepth="PT60S"
+        suggestedPresentationDelay="PT20S"><Period start="PT0S"><AdaptationSet contentType="video">
+        <SegmentTemplate duration="{SEGMENT}" startNumber="0" media="$Number$.m4s"/>
+        <Representation id="a" bandwidth="1"/></AdaptationSet></Period></MPD>"""
+
+
+TEXTS = {
+    "/title/index.m3u8": multivariant(), "/title/low/v.m3u8": media("v"), "/title/high/v.m3u8": media("v"),
+    "/title/sound/de.m3u8": media("de"), "/title/sound/en.m3u8": media("en"), "/live/index.mpd": manifest(),
+    "/live/slow.m3u8": media("v", target=600, ends=False), "/live/ended.m3u8": media("v", target=600),
+    "/live/stated.m3u8": media("v", target=600, ends=False),
+}  # fmt: skip
+
+
+class Upstream(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    requests = []
+
+    def do_GET(self):
+        self.requests.append(self.path)
+        text = TEXTS.get(self.path)
+        body = text.encode() if text else bytes(BYTES) if re.search(r"\.(ts|m4s)$", self.path) else None
+        if body is None:
+            return self.answer(404, b"", {})
+        fields = {"Last-Modified": OLD, "ETag": f'"{len(body)}"', "Accept-Ranges": "bytes"}
+        if self.path == "/live/stated.m3u8":
+            fields["Cache-Control"] = "max-age=77"
+        if self.headers.get("If-None-Match") == fields["ETag"]:
+            return self.answer(304, b"", fields)
+        found = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+        if not found:
+            return self.answer(200, body, fields)
+        first, last = int(found[1]), min(int(found[2] or len(body)), len(body) - 1)
+        self.answer(206, body[first : last + 1], {**fields, "Content-Range": f"bytes {first}-{last}/{len(body)}"})
+
+    def answer(self, status, body, fields):
+        self.send_response(status)
+        for name, value in {**fields, "Content-Length": len(body)}.items():
+            if status != 304 or name != "Content-Length":
+                self.send_header(name, str(value))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+class Run:
+    def __init__(self, larder):
+        self.larder, self.checks, self.failures = larder, 0, 0
+
+    def check(self, holds, what):
+        self.checks += 1
+        if not holds:
+            self.failures += 1
+            print(f"  FAILED: {what}", flush=True)
+
+    def get(self, path, /, expected=200, **query):
+        target = path + ("?" + urllib.parse.urlencode(query) if query else "")
+        status, body = self.larder.ask("GET", target)
+        self.check(status == expected, f"{target}: {status} {body[:300]}")
+        return json.loads(body)
+
+    def asset(self, path):
+        return self.get("/v1/assets", key=f"/o/media/{path}")["items"][0]["assetId"]
+
+    def until(self, found, what, limit=60):
+        """Repeats a question until its answer holds; the last answer."""
+        end = time.monotonic() + limit
+        while not (answer := found()) and time.monotonic() < end:
+            time.sleep(0.02)
+        self.check(answer, what)
+        return answer
+
+    def job(self, path, play, expected="succeeded"):
+        item = {"origin": "media", "path": path, "play": play}
+        status, body = self.larder.ask("POST", "/v1/jobs", {"items": [item]})
+        self.check(status == 202, f"the job of {path}: {status} {body[:300]}")
+        identifier = json.loads(body)["jobId"]
+        state = lambda: self.get(f"/v1/jobs/{identifier}")  # noqa: E731
+        self.until(lambda: state()["state"] not in ("queued", "running"), f"the job of {path} ends")
+        self.check(state()["state"] == expected, f"the job of {path}: {state()}")
+        return self.get(f"/v1/jobs/{identifier}/items", limit=1000)["items"]
+
+
+def spans(found):
+    return [(span["startSeconds"], span["endSeconds"]) for span in found]
+
+
+def previews(run):
+    """A cold title: requests for playlists only."""
+    plan = run.get("/v1/explain", origin="media", path="title/index.m3u8", startSeconds=20, seconds=8)
+    run.check(len(plan["files"]) == plan["total"]["files"] > 8, f"explain lists the files: {plan['total']}")
+    run.check(plan["total"]["errors"] == 0 and plan["total"]["cachedBytes"] > 0, f"no errors: {plan['total']}")
+    found = run.get(f"/v1/assets/{run.asset('title/index.m3u8')}/media")
+    run.check(found["playable"] == [] and found["durationSeconds"] == SEGMENT * COUNT, f"nothing plays yet: {found}")
+    run.check([r["segments"] for r in found["renditions"]] == [COUNT] * 4, f"segments: {found['renditions']}")
+    parts = run.get(f"/v1/assets/{run.asset('title/index.m3u8')}/map", by="time", buckets=COUNT)["buckets"]
+    run.check([part["cached"] for part in parts] == [0] * COUNT, f"the map of a cold title: {parts}")
+    run.check(all(path.endswith(".m3u8") for path in Upstream.requests), f"requests: {Upstream.requests}")
+
+
+def jobs(run):
+    """A job of 20 s makes 20 s playable, and these calls say so."""
+    items = run.job("title/index.m3u8", {"seconds": 20})
+    run.check(items[0]["playableSeconds"] == 20, f"the job: {items[0]}")
+    before = len(Upstream.requests)
+    path = f"/v1/assets/{run.asset('title/index.m3u8')}"
+    found = run.get(f"{path}/media")
+    run.check(spans(found["playable"]) == [(0, 24)] and found["playableUntilSeconds"] == 24, f"playable: {found}")
+    plan = run.get("/v1/explain", origin="media", path="title/index.m3u8", startSeconds=0, seconds=20)
+    run.check(plan["total"]["requests"] == 0 and plan["total"]["bytes"] == 0, f"nothing to fetch: {plan['total']}")
+    parts = run.get(f"{path}/map", by="time", buckets=COUNT)["buckets"]
+    run.check([part["cached"] for part in parts] == [1] * 6 + [0] * (COUNT - 6), f"the map: {parts}")
+    run.check(len(Upstream.requests) == before, f"no requests: {Upstream.requests[before:]}")
+
+
+def freshness(run):
+    """Live playlists without a lifetime have that of their text."""
+    for path, seconds in [("live/slow.m3u8", 300), ("live/ended.m3u8", 86400), ("live/stated.m3u8", 77)]:
+        run.check(run.larder.ask("GET", f"/o/media/{path}")[0] == 200, f"{path} is served")
+
+        def has_lifetime():
+            until = run.get("/v1/explain", origin="media", path=path)["freshness"]["freshUntilAt"]
+            left = datetime.datetime.fromisoformat(until.replace("Z", "+00:00")).timestamp() - time.time()
+            return seconds - 60 < left <= seconds + 1
+
+        run.until(has_lifetime, f"{path} is fresh for {seconds} s")
+
+
+def live(run):
+    """A live manifest: the job begins 20 s before the edge."""
+    before = time.time() - BEGIN
+    items = run.job("live/index.mpd", {"seconds": 8})
+    after = time.time() - BEGIN
+    numbers = [int(re.search(r"(\d+)\.m4s", item["path"])[1]) for item in items[1:]]
+    first, last = int((before - 20.3) / SEGMENT), int((after - 20 + 8.3) / SEGMENT)
+    run.check(numbers and first <= numbers[0] and numbers[-1] <= last, f"{numbers} are in {first}…{last}")
+    run.check(items[0]["playableSeconds"] == 8, f"the job: {items[0]}")
+    plan = run.get("/v1/explain", origin="media", path="live/index.mpd", seconds=4, startSeconds=-12)
+    run.check(plan["total"]["files"] in (1, 2, 3) and plan["total"]["errors"] == 0, f"explain: {plan['total']}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--larder", required=True)
+    options = parser.parse_args()
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-titles."))
+    atexit.register(shutil.rmtree, directory, True)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Upstream)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    larder = Larder(os.path.abspath(options.larder), directory, server.server_address[1])
+    if larder.start() is None:
+        raise SystemExit("Larder does not start")
+    run = Run(larder)
+    for part in (previews, jobs, freshness, live):
+        part(run)
+    larder.stop()
+    print(f"titles: {run.checks} checks, {run.failures} failed")
+    sys.exit(1 if run.failures else 0)
+
+
+if __name__ == "__main__":
+    main()
