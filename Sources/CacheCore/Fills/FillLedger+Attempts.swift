@@ -74,10 +74,46 @@ extension FillLedger {
             attempts.add(code)
             readers[id]?.attempts = attempts
             guard attempts.count > settings.retries else { continue }
-            if !reader.isWaiting { readers[id]?.pendingFailure = PendingFailure(range: missing, code: code) }
-            actions += notify(WaitOutcome(code), to: id)
+            actions += fail(id, of: missing, because: code)
         }
         return actions
+    }
+
+    /// Ends a reader's wait for missing bytes with a failure. A reader that does not wait fails when it reaches them. A
+    /// patient reader goes on waiting, and repeats its request later.
+    mutating func fail(_ id: ReaderID, of missing: ByteRange, because code: CacheError.Code) -> [Action] {
+        guard let reader = readers[id] else { return [] }
+        guard reader.isWaiting else {
+            readers[id]?.pendingFailure = PendingFailure(range: missing, code: code)
+            return []
+        }
+        guard isPatient(reader, after: code), let wanted = reader.wanted else {
+            return notify(WaitOutcome(code), to: id)
+        }
+        let waited = now - (reader.waitingSince ?? now)
+        let pause = min(max(waited / 2, .milliseconds(500)), .seconds(4))
+        let range = wanted.lowerBound..<max(missing.upperBound, wanted.lowerBound + 1)
+        readers[id]?.pendingFailure = PendingFailure(range: range, code: code, until: now + pause)
+        return []
+    }
+
+    /// Whether a reader waits for an upstream that cannot be reached: a client that has received the beginning of its
+    /// response would have to play without the rest, or to begin again. The reader's limit ends the wait.
+    func isPatient(_ reader: Reader, after code: CacheError.Code) -> Bool {
+        guard case .upstreamUnreachable = code, settings.retries > 0, reader.waitLimit != nil else { return false }
+        return (reader.span?.lowerBound ?? .max) < (reader.wanted?.lowerBound ?? 0)
+    }
+
+    /// Repeats the requests of the patient readers with a pause that has ended.
+    mutating func repeatPatiently() -> [Action] {
+        let due = readers.filter { _, reader in
+            reader.isWaiting && reader.pendingFailure?.until.map { now >= $0 } ?? false
+        }
+        return due.keys.sorted { $0.number < $1.number }.flatMap { id -> [Action] in
+            readers[id]?.pendingFailure = nil
+            readers[id]?.attempts.count = settings.retries
+            return planOrDescribe(for: id)
+        }
     }
 }
 

@@ -219,12 +219,10 @@ extension FillLedger {
         if isWorthRetrying { return charge(fill, because: code) + handOver(fill) }
         if readers.isEmpty { unreadFailure = code }
         // A reader that has just received the description has not called `want` yet. It counts as dependent.
-        let unwaiting = readers.filter { _, reader in
-            !reader.isWaiting && reader.wanted.map { $0.overlaps(fill.remaining) } ?? true
+        let concerned = readers.filter { _, reader in
+            reader.isWaiting ? !isAwaited(reader) : reader.wanted.map { $0.overlaps(fill.remaining) } ?? true
         }
-        for id in unwaiting.keys { readers[id]?.pendingFailure = PendingFailure(range: fill.remaining, code: code) }
-        let ledger = self
-        return notify(WaitOutcome(code)) { !ledger.isAwaited($0) }
+        return concerned.keys.flatMap { fail($0, of: fill.remaining, because: code) }
     }
 
     /// Records a failed fill that must not count as a failure: the cause is removed, or retries continue until it is

@@ -99,10 +99,12 @@ extension FillLedger {
         }
         if let code = reader.dismissal { return (.over(code), []) }
         if let pendingFailure = reader.pendingFailure, let position = reader.wanted?.lowerBound,
-            pendingFailure.range.contains(position)
+            pendingFailure.range.contains(position), pendingFailure.until == nil
         {
             readers[id]?.pendingFailure = nil
-            if fill(bringing: position) == nil { return (.over(pendingFailure.code), []) }
+            if fill(bringing: position) == nil, !isPatient(reader, after: pendingFailure.code) {
+                return (.over(pendingFailure.code), [])
+            }
         }
         readers[id]?.waitingSince = reader.waitingSince ?? now
         readers[id]?.isNotified = false
@@ -139,10 +141,14 @@ extension FillLedger {
     /// slow windows.
     package mutating func tick() -> [Action] {
         let now = now
-        var actions = notify(.timedOut) { reader in
+        let late = readers.filter { _, reader in
             guard let since = reader.waitingSince, let limit = reader.waitLimit else { return false }
             return now - since >= limit
         }
+        var actions = late.flatMap { id, reader in
+            notify(reader.pendingFailure.map { WaitOutcome($0.code) } ?? .timedOut, to: id)
+        }
+        actions += repeatPatiently()
         for index in fills.indices where fills[index].keptUntil.map({ now >= $0 }) == true {
             fills[index].keptUntil = nil
             if !isWanted(fills[index]) { actions += abandon([fills[index]]) }

@@ -26,6 +26,12 @@ extension FillLedger {
         return readers.filter { $0.value.looksTo(fill) }.map(\.key)
     }
 
+    /// The uptime at which a reader that waits for an unreachable upstream repeats its request; nil: it does not wait for
+    /// one.
+    package func repeatsAt(_ id: ReaderID) -> Duration? {
+        readers[id].flatMap { $0.isWaiting ? $0.pendingFailure?.until : nil }
+    }
+
     /// Whether the reader wants bytes, or the description, that the fill has yet to bring.
     package func reader(_ reader: ReaderID, looksTo id: FillID) -> Bool {
         guard let fill = fill(id), let reader = readers[reader] else { return false }

@@ -290,6 +290,8 @@ extension FillLedger {
     struct PendingFailure {
         let range: ByteRange
         let code: CacheError.Code
+        /// The uptime at which a patient reader repeats its request; nil: the failure ends the read.
+        var until: Duration?
     }
 
     /// A reader: its demand, its wait and its read-ahead.
@@ -317,7 +319,8 @@ extension FillLedger {
         var isNotified = false
         /// The reason for which no further fill is started for the reader; nil: fills are started.
         var dismissal: CacheError.Code?
-        /// A failure of bytes ahead of the reader, reported when the reader reaches them.
+        /// A failure of bytes ahead of the reader, reported when the reader reaches them, or of those for which a patient
+        /// reader waits. No fill is started for these bytes.
         var pendingFailure: PendingFailure?
         var readAhead: ReadAhead
         /// The additional requests of the read.

@@ -343,7 +343,7 @@ extension CacheError.Code {
             "the timeout in `timeout` has expired: `connect`, `firstByte`, `idle`, `total`, `read` or `job`",
             "`detail` names the step that did not end (name lookup, TCP connection, TLS handshake, first byte "
                 + "or body); with `read` it names the wait of the reader only. Check the DNS or the upstream; raise "
-                + "`timeouts.…` of the origin; `total` limits one window, `read` a reader's wait for its first byte"
+                + "`timeouts.…` of the origin; `total` limits one window, `read` a reader's wait for a byte"
         ),
         (
             .notCached,

@@ -187,7 +187,9 @@ extension Setting<OriginSettings> {
             Setting(
                 "timeouts.total", orNone: \.timeouts.total, .wait("5m"),
                 "one transfer from start to end, or `none`"),
-            Setting("timeouts.read", \.readTimeout, .wait("30s"), "a reader's wait for its first byte; then `504`"),
+            Setting(
+                "timeouts.read", \.readTimeout, .wait("30s"),
+                "a reader's wait for its first byte, then `504`; in mid-body, for the next byte"),
             Setting(
                 "allowPrivateAddresses", \.allowPrivateAddresses, .flag,
                 "the upstream may have a private or loopback address"),
