@@ -3,6 +3,7 @@ extension MediaIndex {
     enum Refinement: Hashable, Sendable {
         case matroska(MatroskaMap)
         case mp3(MP3Map)
+        case transportStream(TransportStreamMap)
     }
 
     /// Divides the pieces that contain the end of a span of time. Reads media data that the span needs.
@@ -14,6 +15,9 @@ extension MediaIndex {
         case .mp3(var map):
             try await map.refine(for: time, source)
             apply(map)
+        case .transportStream(var map):
+            try await map.refine(for: time, source)
+            apply(map)
         case nil: break
         }
     }
@@ -22,9 +26,15 @@ extension MediaIndex {
     ///
     /// - Parameter source: reads cached bytes.
     package mutating func explore(_ cached: ByteRangeSet, _ source: MediaSource) async throws(MediaError) {
-        guard case .matroska(var map) = refinement else { return }
-        try await map.explore(cached, source)
-        apply(map)
+        switch refinement {
+        case .matroska(var map):
+            try await map.explore(cached, source)
+            apply(map)
+        case .transportStream(var map):
+            try await map.explore(cached, source)
+            apply(map)
+        case .mp3, nil: break
+        }
     }
 
     /// Sets the pieces of all tracks, which share the clusters.
@@ -40,5 +50,13 @@ extension MediaIndex {
         tracks[0].pieces = map.pieces
         duration = map.duration
         refinement = .mp3(map)
+    }
+
+    /// Sets the pieces of all streams, which overlap by the measured distance between them.
+    mutating func apply(_ map: TransportStreamMap) {
+        let pieces = map.pieces
+        for track in tracks.indices { tracks[track].pieces = pieces }
+        duration = map.duration
+        refinement = .transportStream(map)
     }
 }

@@ -22,17 +22,22 @@ struct MediaTimeMap: Hashable, Sendable {
         if last.time > end.time, last.position > end.position { points.append(last) }
     }
 
-    /// The position at `time`, which is clamped to the map.
-    func position(at time: Double) -> Int64 {
+    /// The last point at or before `time`, and the first point behind it; nil outside of the map.
+    func neighbours(of time: Double) -> (before: Point, after: Point)? {
         var low = 0
         var high = points.count
         while low < high {
             let middle = (low + high) / 2
             if points[middle].time > time { high = middle } else { low = middle + 1 }
         }
-        guard low > 0 else { return points[0].position }
-        guard low < points.count else { return points[points.count - 1].position }
-        let (before, after) = (points[low - 1], points[low])
+        return low > 0 && low < points.count ? (points[low - 1], points[low]) : nil
+    }
+
+    /// The position at `time`, which is clamped to the map.
+    func position(at time: Double) -> Int64 {
+        guard let (before, after) = neighbours(of: time) else {
+            return time < points[0].time ? points[0].position : points[points.count - 1].position
+        }
         let share = (time - before.time) / (after.time - before.time)
         let position = before.position + Int64(saturating: share * Double(after.position - before.position))
         return min(max(position, before.position), after.position)

@@ -1,7 +1,7 @@
 /// Parser for MPEG audio files: layers I to III of ISO/IEC 11172-3 and 13818-3, with ID3, Xing, Info and VBRI headers.
 ///
-/// Reads: the first 32 KiB behind ID3 tags; without a Xing, Info or VBRI header also the last 32 KiB, and 32 KiB in the
-/// middle to check whether the bit rate is constant. ``MP3Map`` counts the frames up to a time if it is not.
+/// Reads: the first 32 KiB behind ID3 tags; without a Xing, Info or VBRI header also the last block of 32 KiB, and one in
+/// the middle to check whether the bit rate is constant. ``MP3Map`` counts the frames up to a time if it is not.
 package enum MP3Parser {
     /// A map of times to bytes with its uncertainty.
     private struct Timing {
@@ -16,8 +16,8 @@ package enum MP3Parser {
     private static let searchLength: Int64 = 128 << 10
     /// A file that is not longer is fetched at once: players read most of it.
     private static let smallFile: Int64 = 512 << 10
-    private static let probeLength: Int64 = 32 << 10
-    private static let slack: Int64 = 128 << 10
+    private static let leastTail: Int64 = 8 << 10
+    private static let slack: Int64 = 32 << 10
 
     /// The index of a file: one audio track with pieces of about one second.
     ///
@@ -120,17 +120,24 @@ package enum MP3Parser {
         _ buffer: inout MediaReadBuffer, _ run: MP3Run, until end: Int64
     ) async throws(MediaError) -> [MP3Run] {
         var probes: [MP3Run] = []
-        for position in [run.position + (end - run.position) / 2, end - probeLength] where position > run.position {
-            let bytes = try await buffer.view(ByteRange(offset: position, length: probeLength).clamped(to: 0..<end))
+        let middle = MediaIndex.blocks(of: ByteRange(offset: run.position + (end - run.position) / 2, length: 1))
+        for range in [middle, tail(of: end)] where range.lowerBound > run.position {
+            let position = range.lowerBound
+            let bytes = try await buffer.view(range.clamped(to: 0..<end))
             if let probe = MP3Run(in: bytes, from: position, of: run.first) { probes.append(probe) }
         }
         return probes
     }
 
+    /// The last block before `end`, and the block before it if that is short.
+    private static func tail(of end: Int64) -> ByteRange {
+        MediaIndex.blocks(of: ByteRange(offset: max(0, end - leastTail), length: 1)).lowerBound..<end
+    }
+
     /// The end of the audio data: the position of an APEv2 or ID3v1 tag at the end of the file.
     private static func audioEnd(_ buffer: inout MediaReadBuffer) async throws(MediaError) -> Int64 {
         var end = buffer.source.length
-        let bytes = try await buffer.view(max(0, end - probeLength)..<end)
+        let bytes = try await buffer.view(tail(of: end))
         if bytes.holds("TAG", at: end - 128) { end -= 128 }
         guard bytes.holds("APETAGEX", at: end - 32), let size = bytes.number(at: end - 20, count: 4),
             let flags = bytes.byte(at: end - 9)

@@ -1,22 +1,12 @@
 /// Reader of the time stamps of a transport stream.
 struct TransportStreamFile {
-    /// A time stamp of the reference stream.
-    private struct Mark {
-        var position: Int64
-        var ticks: Int64
-    }
-
     private static let firstRead: Int64 = 64 << 10
     private static let headLimit: Int64 = 1_200_000
     /// The head is long enough with time stamps of so many seconds, even if a stream has none.
     private static let headSeconds = 2.0
-    private static let probeLength: Int64 = 16 << 10
-    private static let longestProbe: Int64 = 128 << 10
-    private static let probeCount: Int64 = 16
-    /// The smallest distance of probes in bytes.
-    private static let probeDistance: Int64 = 512 << 10
-    /// Marks of the head with a smaller distance in seconds are omitted.
-    private static let markDistance = 0.25
+    /// The longest time without a measurement: the clock repeats its values after 26.5 hours.
+    private static let longestGap = 6.0 * 3600
+    private static let mostBetween = 16.0
 
     private var buffer: MediaReadBuffer
     /// The position of the first packet.
@@ -33,7 +23,6 @@ struct TransportStreamFile {
     private var clockDelay: Int64 = 0
     /// The largest difference between the times of streams at the same position in seconds, with a reserve.
     private(set) var spread = 0.5
-    private var probed: [Mark] = []
 
     /// Finds the first packet behind ID3 tags. Throws `.unsupported` if there is none.
     init(source: MediaSource, limits: MediaLimits) async throws(MediaError) {
@@ -118,48 +107,26 @@ struct TransportStreamFile {
         tail.add(try await buffer.view(range), size: packetSize)
     }
 
-    /// Measures times at even distances between head and tail.
-    mutating func readBetween() async throws(MediaError) {
-        let tailStart = tail.start
-        let count = min(Self.probeCount, (tailStart - head.end) / Self.probeDistance)
-        guard count > 0 else { return }
-        for index in 1...count {
-            let position = head.end + (tailStart - head.end) / (count + 1) * index
-            for length in [Self.probeLength, Self.longestProbe] {
-                var scan = TransportStreamScan(from: position)
-                scan.add(try await buffer.view(ByteRange(offset: position, length: length)), size: packetSize)
-                if let mark = marks(scan).first {
-                    probed.append(mark)
-                    break
-                }
-            }
-        }
-    }
-
-    /// The times of the reference stream; without any, those of the program clock.
-    private func marks(_ scan: TransportStreamScan) -> [Mark] {
-        let stamps = scan.stamps.filter { $0.pid == reference }
-        if !stamps.isEmpty { return stamps.map { Mark(position: $0.position, ticks: $0.decoding) } }
-        return scan.clocks.filter(isClock).map { Mark(position: $0.position, ticks: $0.decoding + clockDelay) }
-    }
-
-    /// The map of the measured times. Throws `.unsupported` if the end is not later than the beginning.
-    func timeMap() throws(MediaError) -> MediaTimeMap {
-        var points: [MediaTimeMap.Point] = []
-        var (ticks, time) = (origin, 0.0)
-        for mark in marks(head) + probed + marks(tail) {
-            let next = time + TransportStreamClock.seconds(from: ticks, to: mark.ticks)
-            (ticks, time) = (mark.ticks, next)
-            if next - (points.last?.time ?? 0) >= Self.markDistance {
-                points.append(.init(position: mark.position, time: next))
+    /// The measured times of head and tail, and of further positions if the file can be longer than ``longestGap``.
+    ///
+    /// Throws `.unsupported` if the end is not later than the beginning.
+    func map(_ source: MediaSource, limit: Int) async throws(MediaError) -> TransportStreamMap {
+        var map = TransportStreamMap(
+            start: start, length: source.length, packetSize: packetSize, reference: reference,
+            clockPID: program.clockPID, clockDelay: clockDelay, origin: origin, spread: spread, limit: limit)
+        let headMarks = map.marks(head)
+        map.add(headMarks + map.marks(tail))
+        if let first = headMarks.first, let last = headMarks.last, first != last {
+            let seconds = TransportStreamClock.seconds(from: first.ticks, to: last.ticks)
+            let total = seconds * Double(source.length) / Double(max(1, last.position - first.position))
+            let count = Int64(saturating: min(Self.mostBetween, total / Self.longestGap))
+            for index in 0..<max(0, count) {
+                try await map.measure(at: source.length / (count + 1) * (index + 1), source)
             }
         }
         let pids = timed(program)
-        let stamps = (head.stamps.suffix(64) + tail.stamps).filter { pids.contains($0.pid) }
-        let last = stamps.map { TransportStreamClock.seconds(from: ticks, to: $0.presentation) }.max() ?? 0
-        let duration = time + max(0, last) + 0.04  // the last frame
-        let (first, end) = (MediaTimeMap.Point(position: 0, time: 0), buffer.source.length)
-        guard duration > 0.04, end > 0 else { throw .unsupported("MPEG-TS with discontinuous time stamps") }
-        return MediaTimeMap(first: first, between: points, last: .init(position: end, time: duration))
+        let stamps = (head.stamps.suffix(64) + tail.stamps).filter { pids.contains($0.pid) }.map(\.presentation)
+        try map.end(behind: stamps)
+        return map
     }
 }

@@ -1,7 +1,7 @@
 /// Parser for MPEG transport streams (ISO/IEC 13818-1), which have no index: times are measured at several positions.
 ///
-/// Reads: 64 KiB of the head, and more, up to 1.2 MB, until all streams have a time stamp; the last 250,000 bytes; and
-/// up to 16 times 16 KiB between them, or 128 KiB where no time stamp is in 16 KiB.
+/// Reads: 64 KiB of the head, and more, up to 1.2 MB, until all streams have a time stamp; and the last 250,000 bytes.
+/// ``TransportStreamMap`` measures the times at the ends of a span.
 package enum TransportStreamParser {
     /// The number of bytes that ffmpeg reads at the end to find the duration.
     private static let tailLength: Int64 = 250_000
@@ -23,17 +23,15 @@ package enum TransportStreamParser {
         var file = try await TransportStreamFile(source: source, limits: limits)
         try await file.readHead()
         try await file.readTail(tailLength)
-        try await file.readBetween()
-        let map = try file.timeMap()
+        let share = max(1, limits.pieces / max(1, file.program.streams.count))
+        let map = try await file.map(source, limit: share)
 
         var index = MediaIndex(container: .mpegTS, layout: .none, slack: tailLength)
-        index.duration = map.points[map.points.count - 1].time
-        let share = max(1, limits.pieces / max(1, file.program.streams.count))
-        let pieces = map.pieces(limit: share, seconds: file.spread, bytes: 4096)
         index.tracks = file.program.streams.map { stream in
-            MediaIndex.Track(id: Int64(stream.pid), kind: stream.kind, codec: stream.codec, pieces: pieces)
+            MediaIndex.Track(id: Int64(stream.pid), kind: stream.kind, codec: stream.codec)
         }
-        let analyzed = min(map.position(at: analyzedSeconds), file.start + analyzedLength)
+        index.apply(map)
+        let analyzed = min(map.times.position(at: analyzedSeconds), file.start + analyzedLength)
         let head = 0..<min(source.length, max(file.headEnd, analyzed))
         let tail = max(0, source.length - tailLength)..<source.length
         index.indexRanges = ByteRangeSet([head, tail]).runs
