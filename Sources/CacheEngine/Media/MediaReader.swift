@@ -100,6 +100,7 @@ struct MediaReader: Sendable {
         guard let reader else { return try await cachedBytes(range) }
         asset.want(range, by: reader)
         var bytes: [UInt8] = []
+        bytes.reserveCapacity(Int(range.length))
         var unusableCount = 0
         while case .bytes(let present) = try await asset.settle(reader) {
             // The reader protects its bytes only until it advances.
@@ -126,6 +127,7 @@ struct MediaReader: Sendable {
     /// The bytes of a range that is on disk. Throws ``notCached`` if it is not.
     private func cachedBytes(_ range: ByteRange) async throws(CacheError) -> [UInt8] {
         var bytes: [UInt8] = []
+        bytes.reserveCapacity(Int(range.length))
         var rest = range
         while !rest.isEmpty {
             let whole = rest.prefix(Self.pieceBytes)

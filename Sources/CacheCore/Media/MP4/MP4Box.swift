@@ -28,6 +28,16 @@ extension [UInt8] {
         for position in index..<index + width { value = value << 8 | UInt64(self[position]) }
         return value
     }
+
+    /// The sum of the unsigned big-endian integers of 32 bits in a range of bytes.
+    func bigEndianSum(_ range: Range<Int>) -> Int64 {
+        withUnsafeBytes { bytes in
+            let part = UnsafeRawBufferPointer(rebasing: bytes[range])
+            return stride(from: 0, to: part.count - 3, by: 4).reduce(0) { sum, index in
+                sum + Int64(UInt32(bigEndian: part.loadUnaligned(fromByteOffset: index, as: UInt32.self)))
+            }
+        }
+    }
 }
 
 /// The header of a box: its type and its extent in the file.
@@ -176,6 +186,11 @@ struct MP4Table {
     }
 
     func uint32(_ row: Int, at column: Int = 0) -> UInt32 { UInt32(uint(row, at: column, width: 4)) }
+
+    /// The sum of the integers of 32 bits at the beginning of the rows, which have no other column.
+    func sum(_ rows: Range<Int>) -> Int64 {
+        box.bytes.bigEndianSum(start + rows.lowerBound * 4..<start + rows.upperBound * 4)
+    }
 
     /// The error for a contradiction in a row; the offset is the offset of the row in the file.
     func malformed(row: Int) -> MediaError {

@@ -94,6 +94,8 @@ struct MP4File {
     /// The bytes of a range within the file. Only bytes that were not read yet are requested.
     mutating func bytes(_ range: ByteRange) async throws(MediaError) -> [UInt8] {
         if let bytes = cached(range) { return bytes }
+        // The bytes of a large box are read once more rather than copied.
+        guard range.length <= Self.keptLength else { return try await read(range) }
         // A box often begins in one window and continues behind it, or ends with bytes that were read.
         let first = windows.last { $0.range.contains(range.lowerBound) }
         let start = first?.range.upperBound ?? range.lowerBound
@@ -102,7 +104,7 @@ struct MP4File {
         var bytes = try await read(start..<end)
         if let first { bytes = slice(first, range.lowerBound..<start) + bytes }
         if let last { bytes += slice(last, end..<range.upperBound) }
-        if range.length <= Self.keptLength { remember(bytes, range) }
+        remember(bytes, range)
         return bytes
     }
 

@@ -135,7 +135,7 @@ extension MP4Parser {
         var builder = MP4PieceBuilder(
             target: Int64(track.timeScale) / 2, limit: limit, collectsSyncTimes: table.syncSamples != nil,
             firstTimeLimit: MP4Timeline.firstTimeLimit(track))
-        while let run = try runs.next() { builder.add(run) }
+        while let run = try runs.next(merging: builder.mergedDuration) { builder.add(run) }
         let timeline =
             movie.isFragmented
             ? MP4Timeline(fragmentsOf: track, movieScale: movie.timeScale)

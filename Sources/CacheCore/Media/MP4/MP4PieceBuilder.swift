@@ -23,6 +23,9 @@ struct MP4PieceBuilder {
     /// The first composition time at or behind the time that the constructor got; nil: there is none.
     private(set) var firstTime: Int64?
 
+    /// The duration of samples that can be added as one. The sample with the first time is added alone.
+    var mergedDuration: Int64 { firstTime == nil ? 0 : target / 4 }
+
     private let limit: Int
     private let firstTimeLimit: Int64
     private let collectsSyncTimes: Bool

@@ -89,9 +89,11 @@ struct MP4SampleRuns {
 
     /// The next samples; nil at the end, and from the first ``missing`` chunk on.
     ///
+    /// - Parameter merged: samples of different sizes count as one sample, with their bytes and durations together, up to
+    ///   this duration in units of the track.
     /// - Throws: `malformed` with the table that contradicts the others: chunks that do not contain all samples, chunk
     ///   numbers that do not ascend, or sums that overflow.
-    mutating func next() throws(MediaError) -> MP4SampleRun? {
+    mutating func next(merging merged: Int64 = 0) throws(MediaError) -> MP4SampleRun? {
         guard sample < table.sampleCount, missing == nil else { return nil }
         while samplesLeftInChunk == 0, missing == nil { try openChunk() }
         guard missing == nil else { return nil }
@@ -103,8 +105,8 @@ struct MP4SampleRuns {
         }
         var count = min(samplesLeftInChunk, table.sampleCount - sample, duration.left, composition.left)
         let isSync = limitToSyncSample(&count)
-        let (size, perUnit) = sizeOfNext(&count)
         let delta = duration.value > UInt32(Int32.max) ? 1 : Int64(duration.value)
+        let (size, perUnit) = sizeOfNext(&count, merging: merged / max(1, delta))
         let run = MP4SampleRun(
             offset: offset, size: size, count: count / perUnit,
             // QuickTime writes signed offsets also in version 0; ffmpeg reads both versions as signed.
@@ -148,8 +150,9 @@ struct MP4SampleRuns {
         return max(1, Int64(syncSamples.uint32(syncRow + 1)) - 1 - sample)
     }
 
-    /// The bytes of the next unit and the number of samples of a unit. Reduces `count` to units of equal size.
-    private func sizeOfNext(_ count: inout Int64) -> (size: Int64, perUnit: Int64) {
+    /// The bytes of the next unit and the number of samples of a unit. Reduces `count` to units of equal size, or to one
+    /// unit of at most `merged` samples.
+    private func sizeOfNext(_ count: inout Int64, merging merged: Int64) -> (size: Int64, perUnit: Int64) {
         switch table.sizes {
         case .uniform(let size): return (Int64(size), 1)
         case .packed(let frames, let bytes):
@@ -158,13 +161,24 @@ struct MP4SampleRuns {
             count -= count % Int64(frames)
             return (Int64(bytes), Int64(frames))
         case .table(let sizes, let bits):
-            count = 1
             let row = Int(sample)
+            if bits == 32, min(count, merged) > 1 {
+                let most = min(count, merged, Self.mostMerged)
+                let size = sizes.sum(row..<row + Int(most))
+                if size <= fileLength - offset {
+                    count = most
+                    return (size, most)
+                }
+            }
+            count = 1
             guard bits == 4 else { return (Int64(sizes.uint(row, at: 0, width: bits / 8)), 1) }
             let pair = sizes.uint(row / 2, at: 0, width: 1)
             return (Int64(row % 2 == 0 ? pair >> 4 : pair & 15), 1)
         }
     }
+
+    /// The largest number of merged samples: their sizes have 32 bits, and the sum must not overflow.
+    private static let mostMerged: Int64 = 4096
 
     private mutating func advance(_ count: Int64, delta: Int64, run: MP4SampleRun) throws(MediaError) {
         // Both factors are less than 2^32, except for packed sizes, where the product is not larger.
