@@ -27,9 +27,9 @@ extension OpenAsset {
 }
 
 extension OpenAsset.State {
-    /// The actions that fetch the expected index, once a client's reader has reached `position`.
+    /// The actions that fetch the expected index, once a player has reached `position`.
     mutating func anticipateIndex(at position: Int64) -> [FillLedger.Action] {
-        guard let offset = expectedIndex, position >= OpenAsset.leastPosition, !ledger.isPrefetched else { return [] }
+        guard let offset = expectedIndex, position >= OpenAsset.leastPosition else { return [] }
         expectedIndex = nil
         guard let length = ledger.length, offset < length, length - offset <= OpenAsset.indexBytes else { return [] }
         return ledger.anticipate(offset - offset % MediaIndex.blockBytes..<length)

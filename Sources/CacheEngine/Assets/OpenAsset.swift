@@ -288,10 +288,16 @@ final class OpenAsset: Sendable {
 
     /// Reports that the reader has sent all bytes before `position`. Spilled bytes that all readers have passed are
     /// released.
-    func advance(_ reader: FillLedger.ReaderID, to position: Int64) {
+    ///
+    /// - `isPlayer`: whether a client reads a range. Players send one, also for the whole file; a client that requests the
+    ///   file without `Range` reads it in order.
+    func advance(_ reader: FillLedger.ReaderID, to position: Int64, isPlayer: Bool = false) {
         let file = change { state in
             let actions = state.ledger.advance(reader, to: position)
-            return (state.file.flatMap { $0.isSpilled ? $0 : nil }, actions + state.anticipateIndex(at: position))
+            return (
+                state.file.flatMap { $0.isSpilled ? $0 : nil },
+                actions + (isPlayer ? state.anticipateIndex(at: position) : [])
+            )
         }
         if let file { passed(file.spilled, of: file, isOnDisk: false) }
     }

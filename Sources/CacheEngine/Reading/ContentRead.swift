@@ -174,7 +174,7 @@ package final class ContentRead: Sendable {
         sent(.max)
         while true {
             if let run = state.withLock({ $0.run }) {
-                asset.advance(reader, to: run.lowerBound)
+                asset.advance(reader, to: run.lowerBound, isPlayer: plan.status == 206)
                 if let buffer = try await read(run, most) { return buffer }
                 state.withLock { $0.run = nil }
             }
@@ -199,7 +199,7 @@ package final class ContentRead: Sendable {
         }
         while true {
             if let run = state.withLock({ $0.run }) {
-                asset.advance(reader, to: run.lowerBound)
+                asset.advance(reader, to: run.lowerBound, isPlayer: plan.status == 206)
                 let turn = try readIfCached(run, fromFile: fromFile, wake: wake)
                 guard case .end = turn else { return turn }
                 state.withLock { $0.run = nil }
