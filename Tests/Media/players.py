@@ -36,11 +36,6 @@ class Player:
     def is_installed(cls):
         return shutil.which(cls.name) is not None
 
-    @staticmethod
-    def reads_more(name, position):
-        """Whether it needs bytes beyond the span."""
-        return False
-
     def stop(self):
         pass
 
@@ -108,11 +103,6 @@ class Chromium(Player):
 
     name = "chromium"
 
-    @staticmethod
-    def reads_more(name, position):
-        """It gives up a playlist when one of the segments ahead cannot be fetched."""
-        return name.endswith(".m3u8") and position != "end"
-
     def __init__(self):
         reports = self.reports = queue.Queue()
 
@@ -164,4 +154,24 @@ class Chromium(Player):
         self.server.shutdown()
 
 
-ALL = [FFmpeg, MPV, Chromium]
+class GStreamer(Player):
+    """Plays the span with playbin, at four times the normal speed."""
+
+    name = "gstreamer"
+    #: The Python of the system, for which Debian packages the bindings.
+    command = ["/usr/bin/python3", str(pathlib.Path(__file__).resolve().parent / "gstreamer.py")]
+
+    @classmethod
+    def is_installed(cls):
+        return shutil.which("gst-launch-1.0") is not None and run(["/usr/bin/python3", "-c", "import gi"])[0] == 0
+
+    def play(self, url, start, seconds):
+        code, output = run([*self.command, url, start, seconds])
+        played = [line.removeprefix("played ") for line in output.splitlines() if line.startswith("played ")]
+        if code != 0 or not played:
+            return 0.0, (output.strip().splitlines() or [f"exit {code}"])[-1]
+        seconds, _, message = played[-1].partition(" ")
+        return float(seconds), message
+
+
+ALL = [FFmpeg, MPV, Chromium, GStreamer]

@@ -6,7 +6,8 @@
 
 One source is made by ffmpeg and stored in each container and layout. Each player plays SECONDS of each layout at three
 positions directly from the upstream. Then a job makes these seconds playable, the upstream is stopped, and each player
-must play the same time through Larder. The table shows what was fetched, beside the size of the files.
+must play the same time through Larder. With `--samples`, real files of other projects are played as well, from their
+beginning and from their middle. The table shows what was fetched, beside the size of the files.
 """
 
 import argparse
@@ -24,6 +25,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent / "scripts"))
 
 import players  # noqa: E402
+import samples  # noqa: E402
 from players import ffmpeg  # noqa: E402
 from servers import Larder, MediaServer  # noqa: E402
 
@@ -139,7 +141,52 @@ def finished(larder, identifier):
 
 def size_of(directory, name):
     file = directory / "files" / name
-    return file.stat().st_size if "/" not in name else sum(f.stat().st_size for f in file.parent.rglob("*") if f.is_file())
+    return file.stat().st_size if "/" not in name or name.startswith("real/") else sum(f.stat().st_size for f in file.parent.rglob("*") if f.is_file())
+
+
+class Case:
+    """A file or playlist, and the time that is played."""
+
+    def __init__(self, name, position, start, seconds):
+        self.name, self.position, self.start, self.seconds = name, position, start, seconds
+        #: The players that `/media` excludes.
+        self.excluded = []
+
+    def __str__(self):
+        return f"{self.name} {self.position}"
+
+    def is_played(self, seconds):
+        return seconds >= self.seconds - min(0.5, self.seconds / 4)
+
+
+def made_cases(names, duration, seconds):
+    """The cases of the files that ffmpeg has made."""
+    positions = {"head": 0, "middle": duration // 2, "end": duration - seconds}
+    return [
+        Case(name, position, start - (LAST.get(name, 0) if position == "end" else 0), seconds)
+        for name in names for position, start in positions.items()
+    ]  # fmt: skip
+
+
+def real_cases(directory, archives):
+    """The cases of real files: those of which ffprobe knows the duration."""
+    names, missing = samples.collect(directory / "files" / "real", archives)
+    print(f"  {len(names)} real files; packages without: {', '.join(missing) or 'none'}")
+    cases, unknown = [], []
+    for name in names:
+        file = directory / "files" / "real" / name
+        code, output = players.run(["ffprobe", "-v", "error", "-show_entries", "format=duration", "-of", "csv=p=0", file])
+        try:
+            duration = float(output.splitlines()[-1]) if code == 0 else 0
+        except (IndexError, ValueError):
+            duration = 0
+        if duration < 0.5:
+            unknown.append(name)
+            continue
+        seconds = min(SECONDS, round(duration / 2, 2))
+        cases += [Case(f"real/{name}", "head", 0, seconds), Case(f"real/{name}", "middle", duration - seconds, seconds)]
+    print(f"  Not played, because ffprobe states no duration: {', '.join(unknown) or 'none'}")
+    return cases
 
 
 def main():
@@ -147,24 +194,22 @@ def main():
     parser.add_argument("--larder", required=True)
     parser.add_argument("--only", default="")
     parser.add_argument("--brief", action="store_true")
+    parser.add_argument("--samples", type=pathlib.Path, help="the folder of downloaded packages")
+    parser.add_argument("--players", default="", help="names, separated by commas")
     options = parser.parse_args()
     if options.brief and not (shutil.which("ffmpeg") and (shutil.which("nginx") or os.path.exists("/usr/sbin/nginx"))):
         print("media: skipped, ffmpeg or nginx is not installed; `make media` installs them")
         return
     names = [n for n in (BRIEF if options.brief else LAYOUTS) if any(p in n for p in options.only.split(","))]
     duration = 30 if options.brief else DURATION
-    seconds = 4 if options.brief else SECONDS
-    positions = {"head": 0, "middle": duration // 2, "end": duration - seconds}
-
-    def start_of(position, name):
-        return positions[position] - (LAST.get(name, 0) if position == "end" else 0)
-
 
     directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-media."))
     atexit.register(shutil.rmtree, directory, True)
     failures = Failures()
-    names = make(directory, names, duration)
-    for position in positions:
+    cases = made_cases(make(directory, names, duration), duration, 4 if options.brief else SECONDS)
+    if options.samples:
+        cases += [case for case in real_cases(directory, options.samples) if any(p in case.name for p in options.only.split(","))]
+    for position in ("head", "middle", "end"):
         (directory / "media").mkdir(exist_ok=True)
         (directory / "media" / position).symlink_to(directory / "files")
     (directory / "nginx").mkdir()
@@ -173,68 +218,89 @@ def main():
     if larder.start() is None:
         raise SystemExit("Larder does not start")
 
-    present = [kind() for kind in players.ALL if kind.is_installed()][: 1 if options.brief else None]
-    cases = [(name, position, start_of(position, name)) for name in names for position in positions]
+    present = [kind() for kind in players.ALL if kind.is_installed() and any(p in kind.name for p in options.players.split(","))]
+    present = present[: 1 if options.brief else None]
+    print(f"  Players: {', '.join(player.name for player in present)}")
     direct, own = {}, {}
-    for name, position, start in cases:
+    for case in cases:
         for player in present:
             upstream.forget_requests()
-            url = f"http://127.0.0.1:{upstream.port}/{position}/{name}"
+            url = f"http://127.0.0.1:{upstream.port}/{case.position}/{case.name}"
             began = time.monotonic()
-            direct[name, position, player.name] = player.play(url, start, seconds)
+            direct[str(case), player.name] = player.play(url, case.start, case.seconds)
             taken = time.monotonic() - began
             answers = upstream.answers()
-            own[name, position, player.name] = (len(answers), sum(sent for _, _, sent in answers), taken)
-    fetched = {}
-    for name, position, start in cases:
+            own[str(case), player.name] = (len(answers), sum(sent for _, _, sent in answers), taken)
+    fetched, refused = {}, []
+    for case in cases:
         upstream.forget_requests()
         began = time.monotonic()
-        found, items = finished(larder, job(larder, position, start, seconds, name))
-        error = (found["error"] or {}).get("message")
-        failures.check(found["state"] == "succeeded", f"{name} {position}: the job is {found['state']}: {error}")
-        playable = items[0]["playableSeconds"] or 0
-        failures.check(playable >= seconds - 0.3, f"{name} {position}: playableSeconds is {playable}")
+        found, items = finished(larder, job(larder, case.position, case.start, case.seconds, case.name))
         taken = time.monotonic() - began
+        error = (found["error"] or {}).get("message")
+        if case.name.startswith("real/") and found["state"] == "failed" and "otherwise" in (error or ""):
+            refused.append(case.name)
+            continue
+        failures.check(found["state"] == "succeeded", f"{case}: the job is {found['state']}: {error}")
+        playable = items[0]["playableSeconds"] or 0
+        failures.check(playable >= case.seconds - 0.3, f"{case}: playableSeconds is {playable}")
         answers = upstream.answers()
-        fetched[name, position] = (len(answers), sum(sent for _, _, sent in answers), taken)
+        fetched[str(case)] = (len(answers), sum(sent for _, _, sent in answers), taken)
+        found = json.loads(larder.ask("GET", f"/v1/assets?key=/o/media/{case.position}/{case.name}")[1])["items"]
+        if found:
+            media = json.loads(larder.ask("GET", f"/v1/assets/{found[0]['assetId']}/media")[1])
+            case.excluded = media.get("notFor", [])
+        if PLAY.get(case.name, {}).get("renditions") == "all":
+            case.excluded = [name for name in case.excluded if name not in ("ffmpeg", "mpv")]
     upstream.stop()
-
-    unproved = []
-    print("  Each player: played (directly); requests, bytes and time of the job ÷ those of the player directly")
-    titles = "".join(f"  {player.name + ' (direct)':34}" for player in present)
-    print(f"  {'layout':28}{'position':10}{'requests':>9}{'bytes':>11}{'of file':>9}{titles}")
-    for name, position, start in cases:
-        shown, plays = "", 0
-        for player in present:
-            played, message = player.play(f"http://127.0.0.1:{larder.port}/o/media/{position}/{name}", start, seconds)
-            expected, _ = direct[name, position, player.name]
-            what = f"{name} {position}: {player.name} played {played:.1f} s, and {expected:.1f} s directly: {message}"
-            if expected >= seconds - 0.5 and not player.reads_more(name, position):
-                failures.check(played >= seconds - 0.5, what)
-                plays += 1
-            ratios = zip(fetched[name, position], own[name, position, player.name])
-            shares = " ".join(f"{mine / max(theirs, 1e-3):.2f}" for mine, theirs in ratios)
-            shown += f"  {f'{played:.1f} s ({expected:.1f} s); {shares}':34}"
-        if not plays:
-            unproved.append(f"{name} {position}")
-        requests, sent, _ = fetched[name, position]
-        if "/" not in name:
-            expected = own[name, position, present[0].name][0]
-            what = f"{name} {position}: {requests} requests, {present[0].name} needs {expected} directly"
-            failures.check(requests <= 1.5 * expected + 3, what)
-        share = sent / size_of(directory, name)
-        print(f"  {name:28}{position:10}{requests:9}{sent:11}{share:9.1%}{shown}", flush=True)
+    if refused:
+        print(f"  Refused, because only the whole file plays: {', '.join(sorted(set(refused)))}")
+    show([case for case in cases if str(case) in fetched], present, larder, directory, direct, own, fetched, failures)
     for player in present:
         player.stop()
     larder.stop()
-    if unproved:
-        print(f"  No player plays these directly from the bytes of the span, so nothing is proved: {', '.join(unproved)}")
     for player in present:
-        able = sum(played >= seconds - 0.5 for (_, _, name), (played, _) in direct.items() if name == player.name)
-        failures.check(able > 0 or len(names) < 5, f"{player.name} plays nothing directly")
-    failures.check(not any(all(f"{n} {p}" in unproved for p in positions) for n in names), "a layout is never proved")
+        able = any(case.is_played(direct[str(case), player.name][0]) for case in cases)
+        failures.check(able or len(cases) < 15, f"{player.name} plays nothing directly")
     print(f"media: {failures.checks} checks, {failures.count} failed")
     sys.exit(1 if failures.count else 0)
+
+
+def show(cases, present, larder, directory, direct, own, fetched, failures):
+    """Plays all cases without the upstream, and prints the table."""
+    unproved = []
+    print("  Each player: played (directly); requests, bytes and time of the job ÷ those of the player directly")
+    titles = "".join(f"  {player.name + ' (direct)':34}" for player in present)
+    print(f"  {'file':40}{'position':10}{'requests':>9}{'bytes':>11}{'of file':>9}{titles}")
+    for case in cases:
+        shown, plays = "", 0
+        for player in present:
+            url = f"http://127.0.0.1:{larder.port}/o/media/{case.position}/{case.name}"
+            played, message = player.play(url, case.start, case.seconds)
+            expected, _ = direct[str(case), player.name]
+            mark = ""
+            if player.name in case.excluded:
+                mark = " notFor"
+            elif case.is_played(expected):
+                what = f"{case}: {player.name} played {played:.1f} s, and {expected:.1f} s directly: {message}"
+                failures.check(case.is_played(played), what)
+                plays += 1
+            ratios = zip(fetched[str(case)], own[str(case), player.name])
+            shares = " ".join(f"{mine / max(theirs, 1e-3):.2f}" for mine, theirs in ratios)
+            shown += f"  {f'{played:.1f} s ({expected:.1f} s); {shares}{mark}':34}"
+        if not plays:
+            unproved.append(case)
+        requests, sent, _ = fetched[str(case)]
+        if "/" not in case.name:
+            expected = own[str(case), present[0].name][0]
+            what = f"{case}: {requests} requests, {present[0].name} needs {expected} directly"
+            failures.check(requests <= 1.5 * expected + 3, what)
+        share = sent / size_of(directory, case.name)
+        print(f"  {case.name:40}{case.position:10}{requests:9}{sent:11}{share:9.1%}{shown}", flush=True)
+    if unproved:
+        print(f"  No player plays these directly from the bytes of the span: {', '.join(map(str, unproved))}")
+    for name in {case.name for case in cases if not case.name.startswith("real/")}:
+        failures.check(any(case.name == name and case not in unproved for case in cases), f"{name} is never proved")
 
 
 if __name__ == "__main__":

@@ -27,9 +27,11 @@ extension MediaReport {
                     ]
                 }),
             "playable": .timeSpans(playable), "playableUntilSeconds": playableUntil(playable),
-            "renditions": [], "warnings": [],
+            "notFor": players, "renditions": [], "warnings": [],
         ]
     }
+
+    private var players: JSON { .array(notFor.map { .string($0.rawValue) }) }
 
     /// The end of the span at the beginning.
     private func playableUntil(_ playable: [Range<Double>]) -> JSON {
@@ -54,7 +56,7 @@ extension MediaReport {
             "layout": "segmented",
             "durationSeconds": .optional(self.playlist?.duration ?? playlist.duration, JSON.mediaTime),
             "tracks": [], "indexRanges": [], "playable": .timeSpans(playable),
-            "playableUntilSeconds": playableUntil(playable), "renditions": .array(renditions),
+            "playableUntilSeconds": playableUntil(playable), "notFor": players, "renditions": .array(renditions),
             "warnings": .array(playlist.warnings.map { .string($0.description) }),
         ]
     }

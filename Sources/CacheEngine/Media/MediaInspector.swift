@@ -45,7 +45,9 @@ package final class MediaInspector: Sendable {
         let target = try await resolver.resolve(.known(id))
         let (asset, document) = try await open(target)
         defer { context.openAssets.release(asset) }
-        var report = MediaReport(assetID: id, document: document, cached: asset.look { $0.ledger.extents })
+        var report = asset.look { state in
+            MediaReport(assetID: id, document: document, cached: state.ledger.extents, length: state.ledger.length)
+        }
         if case .playlist(let playlist) = document {
             report.playlist = try await contents(of: playlist, at: asset.target, for: owner).report
         }
@@ -216,15 +218,18 @@ package struct MediaReport: Sendable {
     package let assetID: AssetID
     package let document: MediaDocument
     package let cached: ByteRangeSet
+    /// The length of the asset in bytes; nil: unknown.
+    package let length: Int64?
     /// The renditions of a playlist; nil for a media file.
     package var playlist: PlaylistReport?
 
     package init(
-        assetID: AssetID, document: MediaDocument, cached: ByteRangeSet, playlist: PlaylistReport? = nil
+        assetID: AssetID, document: MediaDocument, cached: ByteRangeSet, length: Int64?, playlist: PlaylistReport? = nil
     ) {
         self.assetID = assetID
         self.document = document
         self.cached = cached
+        self.length = length
         self.playlist = playlist
     }
 
@@ -233,6 +238,14 @@ package struct MediaReport: Sendable {
         switch document {
         case .index(let index): index.playableSpans(cached: cached)
         case .playlist: playlist?.playable ?? []
+        }
+    }
+
+    /// The players for which ``playable`` does not hold.
+    package var notFor: [MediaPlayer] {
+        switch document {
+        case .index(let index): index.playersThatReadMore(length: length)
+        case .playlist(let playlist): playlist.playersThatReadMore
         }
     }
 }

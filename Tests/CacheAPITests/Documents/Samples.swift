@@ -72,19 +72,19 @@ enum Samples {
                 MediaIndex(
                     container: .mp4, layout: .tailIndex, duration: 1,
                     tracks: [.init(id: 1, kind: .video, codec: "avc1", pieces: [.init(time: 0..<1, bytes: 8..<100)])],
-                    indexRanges: [0..<8, 100..<120])), cached: ByteRangeSet([0..<120])),
+                    indexRanges: [0..<8, 100..<120])), cached: ByteRangeSet([0..<120]), length: 120),
         MediaReport(
             assetID: id,
             document: .playlist(
                 MediaPlaylist(format: .dash, renditions: [.init(id: "1", kind: .audio, bitsPerSecond: 96_000)])),
-            cached: ByteRangeSet(),
+            cached: ByteRangeSet(), length: nil,
             playlist: PlaylistReport(
                 renditions: [.init(segments: 5, duration: 20, playable: [0..<8])], duration: 20, playable: [0..<8])),
         MediaReport(
             assetID: id,
             document: .playlist(
                 MediaPlaylist(format: .hlsMultivariant, renditions: [.init(id: "", kind: .other)])),
-            cached: ByteRangeSet(),
+            cached: ByteRangeSet(), length: 9,
             playlist: PlaylistReport(
                 renditions: [.init(segments: nil, error: CacheError(.upstreamForbidden, "Not allowed."))])),
     ]
