@@ -48,6 +48,7 @@ package enum MP3Parser {
         index.tracks = [
             .init(id: 1, kind: .audio, codec: "mp\(run.first.layer)", pieces: pieces, syncTimes: entryTimes.sorted())
         ]
+        index.addCovers(ID3Tag.coverCodecs(in: try await buffer.view(0..<min(start, headLength))))
         let headEnd = min(source.length, run.position + headLength)
         let tail = max(headEnd, source.length - 128)..<source.length
         index.indexRanges = ByteRangeSet(start > 0 ? [0..<headEnd] : [0..<headEnd, tail]).runs

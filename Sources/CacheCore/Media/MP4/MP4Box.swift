@@ -115,6 +115,15 @@ struct MP4Box {
     /// The child boxes of a container box.
     var children: MP4BoxChildren { MP4BoxChildren(self) }
 
+    /// The box without the version and the flags at the beginning of its payload; nil if it is too short.
+    var withoutVersion: MP4Box? {
+        guard payload.count >= 4 else { return nil }
+        let start = base + Int64(payload.lowerBound)
+        let header = MP4BoxHeader(
+            type: type, start: offset, payloadStart: start + 4, end: start + Int64(payload.count))
+        return MP4Box(header, bytes: bytes, base: base)
+    }
+
     /// The unsigned integer of `width` bytes (at most 8) at `index`.
     func uint(at index: Int, width: Int) throws(MediaError) -> UInt64 {
         guard index >= 0, width <= payload.count, index <= payload.count - width else { throw malformed }

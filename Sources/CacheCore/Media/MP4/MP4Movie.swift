@@ -17,6 +17,8 @@ struct MP4Movie {
     /// The duration of all fragments in units of ``timeScale`` (`mehd`); 0: unknown.
     private(set) var fragmentDuration: UInt64 = 0
     private(set) var tracks: [MP4Track] = []
+    /// The formats of the pictures (`udta`).
+    private(set) var coverCodecs: [String] = []
     /// Whether fragments can follow (`mvex`).
     private(set) var isFragmented = false
     /// The defaults by track.
@@ -34,6 +36,7 @@ struct MP4Movie {
                 }
                 tracks.append(try MP4Track(child))
             case "mvex": try parseExtension(child)
+            case "udta": coverCodecs += child.coverCodecs
             case "cmov": throw .unsupported("The movie box is compressed (cmov)")
             case "rmra": throw .unsupported("The moov box refers to other movies (rmra)")
             default: break

@@ -25,7 +25,9 @@ package enum MP4Parser {
             var scan = MP4FragmentScan(file, movie: movie, limits: limits)
             try await scan.run(from: location.movie.end)
             if !scan.tracks.isEmpty || tracks.allSatisfy(\.pieces.isEmpty) {
-                return fragmentedIndex(tracks, scan, movie: movie, location: location, length: file.length)
+                var index = fragmentedIndex(tracks, scan, movie: movie, location: location, length: file.length)
+                index.addCovers(movie.coverCodecs)
+                return index
             }
         }
         var index = MediaIndex(
@@ -33,6 +35,7 @@ package enum MP4Parser {
             duration: movie.durationSeconds ?? end(of: tracks), tracks: tracks,
             indexRanges: indexRanges(location, length: file.length, isFragmented: false))
         index.editSeconds = movie.tracks.map(\.editSeconds).max() ?? 0
+        index.addCovers(movie.coverCodecs)
         return index
     }
 
