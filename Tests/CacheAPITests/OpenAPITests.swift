@@ -56,7 +56,11 @@ import Testing
             ("Asset", [Samples.asset.json, Samples.bareAsset.json]), ("ProbeReport", [Samples.probe.json]),
             ("Timings", [Samples.timings.json, TransferTimings().json]), ("Job", [Samples.job.json]),
             ("JobItem", Samples.items.map(\.json)), ("Media", Samples.media.map(\.json)),
-            ("PlayRequest", Samples.items.compactMap { $0.play?.json }),
+            (
+                "PlayRequest",
+                Samples.items.compactMap { $0.play?.json }
+                    + Samples.choices.map { PlayRequest(time: 0..<1, renditions: $0).json }
+            ),
             ("RecordedError", [RecordedError(code: "internal", message: "").json]),
             ("Stats", [Samples.stats().json(readers: Self.readers), Samples.stats(capacityBytes: nil).json]),
             ("ReaderStats", Samples.stats().json(readers: Self.readers)["readers"]?.array ?? []),

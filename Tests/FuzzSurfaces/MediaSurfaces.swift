@@ -5,8 +5,8 @@ import TestMedia
 /// Parsers of media files and playlists.
 extension Surface {
     static let media = [
-        index("MP4", [MovieBuilder().file(), MovieBuilder().tailFile(), fragmented], MP4Parser.index),
-        index("Matroska", [matroska], MatroskaParser.index),
+        index("MP4", [MovieBuilder().file(), MovieBuilder().tailFile(), fragmented, chaptered], MP4Parser.index),
+        index("Matroska", [matroska, chapteredMatroska], MatroskaParser.index),
         index("MP3", [mp3], MP3Parser.index),
         index("MPEG-TS", [transportStream], TransportStreamParser.index),
         playlist("HLS", [mediaPlaylist, multivariantPlaylist]) { try HLSParser.playlist($0, limits: limits) },
@@ -62,7 +62,8 @@ extension Surface {
 
     private static func isBounded(_ playlist: MediaPlaylist) -> Bool {
         let segmentCount = playlist.renditions.reduce(0) { $0 + $1.segments.count }
-        _ = (playlist.liveStart, playlist.updateInterval)
+        _ = (playlist.liveStart, playlist.updateInterval, playlist.choices)
+        _ = playlist.selected(.matching(RenditionFilter(maxHeight: 720, language: "de", codecs: "avc1")))
         _ = playlist.combined(
             playlist.renditions.map { TimeSpans.playable(in: 0..<10, missing: $0.segments.map(\.time)) },
             either: TimeSpans.union, both: TimeSpans.intersection)
@@ -74,6 +75,13 @@ extension Surface {
 
     // MARK: Seeds
 
+    private static let chaptered: [UInt8] = {
+        typealias B = BoxBuilder
+        var movie = MovieBuilder()
+        movie.language = 0x1195
+        movie.movieExtras = B.box("udta", B.full("chpl", version: 1, B.u32(0), B.u8(1), B.u64(9), B.u8(1), [65]))
+        return movie.file()
+    }()
     private static let fragmented: [UInt8] = {
         typealias B = BoxBuilder
         var movie = MovieBuilder()
@@ -95,6 +103,16 @@ extension Surface {
         let cues = EBMLBuilder.cues([(0, 100), (1000, 300), (9000, 500)])
         let clusters = (0..<6).flatMap { EBMLBuilder.cluster($0 * 1000) }
         return EBMLBuilder.header + EBMLBuilder.element(0x1853_8067, EBMLBuilder.tracks + cues + clusters)
+    }()
+
+    private static let chapteredMatroska: [UInt8] = {
+        typealias E = EBMLBuilder
+        let atom = E.element(0xB6, E.element(0x91, [9]) + E.element(0x80, E.element(0x85, [65])))
+        let chapters = E.element(0x1043_A770, E.element(0x45B9, atom))
+        let details = E.element(0x22_B59C, [0x64, 0x65]) + E.element(0xE0, E.element(0xB0, [9]) + E.element(0xBA, [9]))
+        let track = E.element(0xD7, [1]) + E.element(0x83, [1]) + E.element(0x86, Array("V_VP9".utf8)) + details
+        let tracks = E.element(0x1654_AE6B, E.element(0xAE, track))
+        return E.header + E.element(0x1853_8067, tracks + chapters + (0..<3).flatMap { E.cluster($0 * 1000) })
     }()
 
     /// Ten frames of 128 kbit/s at 44.1 kHz (417 bytes), the first one with an Info header.
@@ -140,8 +158,8 @@ extension Surface {
     private static let multivariantPlaylist = """
         #EXTM3U
         #EXT-X-DEFINE:NAME="n",VALUE="v"
-        #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="g",NAME="a",DEFAULT=YES,URI="{$n}.m3u8"
-        #EXT-X-STREAM-INF:BANDWIDTH=1280000,CODECS="avc1.4d401f",AUDIO="g"
+        #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="g",NAME="a",LANGUAGE="de",DEFAULT=YES,URI="{$n}.m3u8"
+        #EXT-X-STREAM-INF:BANDWIDTH=1280000,RESOLUTION=640x360,CODECS="avc1.4d401f",AUDIO="g"
         low.m3u8
         """
     private static let template = """

@@ -166,6 +166,29 @@ def jobs(run):
     run.check(len(Upstream.requests) == before, f"no requests: {Upstream.requests[before:]}")
 
 
+def choices(run):
+    """Renditions by language, codec and height."""
+    found = run.get(f"/v1/assets/{run.asset('title/index.m3u8')}/media")["renditions"]
+    shown = [(r["language"], r["height"], r["codecs"][:1]) for r in found]
+    expected = [("de", None, []), ("en", None, []), (None, 360, ["avc1.4d401e"]), (None, 1080, ["hvc1.1"])]
+    run.check(shown == expected, f"the renditions: {shown}")
+    for choice, folders in [
+        ({"language": "de"}, {"low": "v", "sound": "de"}), ({"codecs": "hvc1"}, {"high": "v", "sound": "en"}),
+        ({"maxHeight": 1080, "language": "de"}, {"high": "v", "sound": "de"}),
+        ({"maxHeight": 1080, "maxBitsPerSecond": 1000000}, {"low": "v", "sound": "en"}),
+    ]:  # fmt: skip
+        items = run.job("title/index.m3u8", {"seconds": 4, "renditions": choice})
+        names = {tuple(item["path"].split("/")[1:]) for item in items[1:]}
+        playlists = {folder: name[:-5] for folder, name in names if name.endswith(".m3u8")}
+        run.check(playlists == folders, f"{choice}: {names}")
+        query = ",".join(f"{name}={value}" for name, value in choice.items())
+        plan = run.get("/v1/explain", origin="media", path="title/index.m3u8", seconds=4, renditions=query)
+        run.check(plan["total"]["files"] == len(items) - 1, f"explain of {choice}: {plan['total']}")
+    items = run.job("title/index.m3u8", {"seconds": 4, "renditions": {"language": "fr"}}, expected="failed")
+    error = items[0]["error"]
+    run.check(error["code"] == "outOfRange" and "audio de; audio en" in error["message"], f"no such language: {error}")
+
+
 def freshness(run):
     """Live playlists without a lifetime have that of their text."""
     for path, seconds in [("live/slow.m3u8", 300), ("live/ended.m3u8", 86400), ("live/stated.m3u8", 77)]:
@@ -204,7 +227,7 @@ def main():
     if larder.start() is None:
         raise SystemExit("Larder does not start")
     run = Run(larder)
-    for part in (previews, jobs, freshness, live):
+    for part in (previews, jobs, choices, freshness, live):
         part(run)
     larder.stop()
     print(f"titles: {run.checks} checks, {run.failures} failed")

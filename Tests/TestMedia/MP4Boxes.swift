@@ -46,6 +46,10 @@ package struct MovieBuilder {
     package var mediaLength = 1000
     package var tracks = 1
     package var omitsMediaHeader = false
+    /// The packed language of the media header.
+    package var language = 0
+    /// The size of the picture in pixels.
+    package var picture = (width: 0, height: 0)
 
     package static let ftyp = B.box("ftyp", Array("isom".utf8), B.u32(512), Array("isom".utf8))
 
@@ -56,10 +60,12 @@ package struct MovieBuilder {
             : B.full("stco", B.u32(chunkOffsets.count), chunkOffsets.flatMap { B.u32($0 &+ mediaStart) })
         let stsd = B.full("stsd", B.u32(1), B.box("avc1", [UInt8](repeating: 0, count: 70)))
         let stbl = B.box("stbl", stsd, stts, ctts, stss, stsc, stsz, offsets, extras)
-        let mdhd = omitsMediaHeader ? [] : B.full("mdhd", B.u32(0, 0, trackScale, 10_000, 0))
+        let mdhd = omitsMediaHeader ? [] : B.full("mdhd", B.u32(0, 0, trackScale, 10_000, language << 16))
         let hdlr = B.full("hdlr", B.u32(0), Array(handler.utf8), B.u32(0, 0, 0), [0])
         let mdia = B.box("mdia", mdhd, hdlr, B.box("minf", stbl))
-        let tkhd = B.full("tkhd", B.u32(0, 0, 1, 0, duration), [UInt8](repeating: 0, count: 60))
+        let tkhd = B.full(
+            "tkhd", B.u32(0, 0, 1, 0, duration), [UInt8](repeating: 0, count: 52),
+            B.u32(picture.width << 16, picture.height << 16))
         let trak = B.box("trak", tkhd, edits, mdia)
         let mvhd = B.full("mvhd", B.u32(0, 0, movieScale, duration), [UInt8](repeating: 0, count: 80))
         return B.box("moov", mvhd + (0..<tracks).flatMap { _ in trak } + movieExtras)

@@ -16,9 +16,18 @@ extension MediaReport {
             "assetId": .string(assetID.description), "container": .string(index.container.rawValue),
             "layout": .string(index.layout.rawValue), "durationSeconds": .optional(index.duration, JSON.mediaTime),
             "tracks": .array(
-                index.tracks.map {
-                    ["id": .integer($0.id), "kind": .string($0.kind.rawValue), "codec": .string($0.codec)]
+                index.tracks.map { track in
+                    [
+                        "id": .integer(track.id), "kind": .string(track.kind.rawValue), "codec": .string(track.codec),
+                        "language": .text(track.description.language), "width": .bytes(track.description.width),
+                        "height": .bytes(track.description.height),
+                        "keyFrames": .optional(track.keyFrameCount) { .count($0) },
+                        "longestKeyFrameSeconds": .optional(track.keyFrameInterval, JSON.mediaTime),
+                    ]
                 }),
+            "bitsPerSecond": .bytes(bitsPerSecond),
+            "chapters": .array(
+                index.chapters.map { ["startSeconds": .mediaTime($0.start), "title": .string($0.title)] }),
             "indexRanges": .array(
                 index.indexRanges.map { range in
                     [
@@ -44,7 +53,9 @@ extension MediaReport {
             let found = self.playlist.flatMap { $0.renditions.indices.contains(index) ? $0.renditions[index] : nil }
             return [
                 "id": .string(rendition.id), "kind": .string(rendition.kind.rawValue),
-                "bitsPerSecond": .bytes(rendition.bitsPerSecond),
+                "bitsPerSecond": .bytes(rendition.bitsPerSecond), "width": .bytes(rendition.width),
+                "height": .bytes(rendition.height), "language": .text(rendition.language),
+                "codecs": .array(rendition.codecs.map(JSON.string)),
                 "segments": .optional(found?.segments) { .count($0) },
                 "durationSeconds": .optional(found?.duration, JSON.mediaTime),
                 "playable": .timeSpans(found?.playable ?? []),
@@ -55,7 +66,7 @@ extension MediaReport {
             "assetId": .string(assetID.description), "container": playlist.format == .dash ? "dash" : "hls",
             "layout": "segmented",
             "durationSeconds": .optional(self.playlist?.duration ?? playlist.duration, JSON.mediaTime),
-            "tracks": [], "indexRanges": [], "playable": .timeSpans(playable),
+            "tracks": [], "bitsPerSecond": .null, "chapters": [], "indexRanges": [], "playable": .timeSpans(playable),
             "playableUntilSeconds": playableUntil(playable), "notFor": players, "renditions": .array(renditions),
             "warnings": .array(playlist.warnings.map { .string($0.description) }),
         ]

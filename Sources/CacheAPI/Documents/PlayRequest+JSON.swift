@@ -41,36 +41,70 @@ extension PlayRequest: Decodable {
 
     /// The `PlayRequest` schema, with all members.
     var json: JSON {
-        let renditions: JSON =
-            if case .maxBitsPerSecond(let rate) = renditions { ["maxBitsPerSecond": .integer(rate)] } else {
-                .string(self.renditions.text)
-            }
         let tracks = kinds.map { JSON.array($0.map(\.rawValue).sorted().map(JSON.string)) } ?? "all"
         return [
             "startSeconds": hasStart ? .number(time.lowerBound) : .null,
             "seconds": .number(time.upperBound - time.lowerBound),
-            "tracks": tracks, "renditions": renditions, "keys": .bool(includesKeys),
+            "tracks": tracks, "renditions": renditions.json, "keys": .bool(includesKeys),
             "otherwise": .string(otherwise.rawValue),
         ]
     }
 }
 
 extension RenditionChoice: Decodable {
-    private struct Limit: Decodable { var maxBitsPerSecond: Limited<Positive>? }
+    private struct Filter: Decodable {
+        var maxBitsPerSecond: Limited<Positive>?
+        var maxHeight: Limited<Positive>?
+        var language: Checked<LanguageRule>?
+        var codecs: Checked<CodecRule>?
+    }
 
-    /// Reads a word, or the largest bit rate.
+    private enum LanguageRule: TextRule {
+        static let expectation = "A language tag like de or pt-BR is expected here."
+        static func permits(_ text: String) -> Bool { RenditionFilter.isLanguage(text) }
+    }
+
+    private enum CodecRule: TextRule {
+        static let expectation = "The beginning of a codec like avc1 is expected here."
+        static func permits(_ text: String) -> Bool { RenditionFilter.isCodec(text) }
+    }
+
+    /// Reads a word, or the required properties.
     package init(from decoder: any Decoder) throws {
         switch try JSON(from: decoder) {
         case "lowest": self = .lowest
         case "first": self = .first
         case "all": self = .all
         case .object:
-            guard let rate = try Limit(from: decoder).maxBitsPerSecond?.value else {
-                throw decoder.invalid("The number of bits per second is missing.", at: "maxBitsPerSecond")
+            let read = try Filter(from: decoder)
+            let filter = RenditionFilter(
+                maxBitsPerSecond: read.maxBitsPerSecond?.value, maxHeight: read.maxHeight?.value,
+                language: read.language?.text, codecs: read.codecs?.text)
+            guard filter != RenditionFilter() else {
+                throw decoder.invalid("One of maxBitsPerSecond, maxHeight, language and codecs is expected here.")
             }
-            self = .maxBitsPerSecond(rate)
+            if let rate = filter.maxBitsPerSecond, filter == RenditionFilter(maxBitsPerSecond: rate) {
+                self = .maxBitsPerSecond(rate)
+            } else {
+                self = .matching(filter)
+            }
         default:
             throw decoder.invalid("\"lowest\", \"first\", \"all\" or {\"maxBitsPerSecond\": …} is expected here.")
+        }
+    }
+
+    /// The `renditions` member of the `PlayRequest` schema.
+    fileprivate var json: JSON {
+        switch self {
+        case .lowest, .first, .all: return .string(text)
+        case .maxBitsPerSecond(let rate): return ["maxBitsPerSecond": .integer(rate)]
+        case .matching(let filter):
+            let members = [
+                JSON.Member("maxBitsPerSecond", .bytes(filter.maxBitsPerSecond)),
+                JSON.Member("maxHeight", .bytes(filter.maxHeight)), JSON.Member("language", .text(filter.language)),
+                JSON.Member("codecs", .text(filter.codecs)),
+            ]
+            return .object(members.filter { $0.value != .null })
         }
     }
 }

@@ -94,7 +94,9 @@ struct FillController: Controller {
         guard let length else { throw .invalid("seconds", "A time span needs its length in seconds.") }
         guard query.string("range") == nil else { throw .invalid("range", "A read has either a range or a time span.") }
         guard let choice = RenditionChoice(renditions ?? "lowest") else {
-            throw .invalid("renditions", "One of lowest, first, all, or a number of bits per second is expected here.")
+            throw .invalid(
+                "renditions",
+                "One of lowest, first, all, bits per second, or language=de,maxHeight=720 is expected here.")
         }
         let from = start ?? 0
         return PlayRequest(time: from..<from + length, hasStart: start != nil, renditions: choice)

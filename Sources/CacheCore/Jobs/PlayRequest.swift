@@ -88,13 +88,15 @@ package struct PlayResult: Hashable, Sendable {
 }
 
 extension RenditionChoice {
-    /// The form of requests and of the catalog: `lowest`, `first`, `all`, or the largest number of bits per second.
+    /// The form of queries and of the catalog: `lowest`, `first`, `all`, the largest number of bits per second, or the form
+    /// of a ``RenditionFilter``.
     package var text: String {
         switch self {
         case .lowest: "lowest"
         case .first: "first"
         case .all: "all"
         case .maxBitsPerSecond(let rate): String(rate)
+        case .matching(let filter): filter.description
         }
     }
 
@@ -105,6 +107,10 @@ extension RenditionChoice {
         case "first": self = .first
         case "all": self = .all
         default:
+            if let filter = RenditionFilter(text) {
+                self = .matching(filter)
+                return
+            }
             guard let rate = Int64(text), rate > 0 else { return nil }
             self = .maxBitsPerSecond(rate)
         }

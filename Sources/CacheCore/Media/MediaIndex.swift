@@ -25,6 +25,7 @@ package struct MediaIndex: Hashable, Sendable {
         package var kind: TrackKind
         /// The codec as the container names it, for example `avc1` or `V_VP9`.
         package var codec: String
+        package var description = Description()
         /// The pieces of the track in the order of their bytes. Their times can overlap slightly.
         package var pieces: [Piece]
         /// The times from which decoding can begin, ascending, in seconds; empty: from each piece.
@@ -60,6 +61,8 @@ package struct MediaIndex: Hashable, Sendable {
     package var indexRanges: [ByteRange]
     /// The number of bytes that players read beyond the last needed sample.
     package var slack: Int64
+    /// The chapters by their start; empty: none.
+    package var chapters: [Chapter] = []
     /// The media time before the first edit of a track, in seconds: mpv reads sound earlier by it.
     var editSeconds = 0.0
     /// The state that divides pieces which are longer than the time of a span, with bytes of the media data; nil: the

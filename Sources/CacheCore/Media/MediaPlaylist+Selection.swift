@@ -7,26 +7,62 @@ extension MediaPlaylist {
     /// - DASH: one video and one audio representation. A further one is added if it begins or ends in a period in which
     ///   the selected ones have no segments.
     /// - `.all`: all renditions with content.
+    ///
+    /// A filter chooses among the variant streams and representations; the language chooses the sound of their groups, and
+    /// text of this language if there is some. A media playlist has no choice.
+    ///
+    /// - Returns: empty if no rendition matches.
     package func selected(_ choice: RenditionChoice) -> [Rendition] {
-        guard choice != .all else { return renditions.filter(\.hasContent) }
+        guard choice != .all, format != .hlsMedia else { return renditions.filter(\.hasContent) }
+        let filter = choice.filter
         let main = renditions.filter(\.group.isEmpty)
         let audio = main.filter { $0.kind == .audio }
         let video = main.filter { $0.kind == .video }
         if format == .dash, !(audio.isEmpty && video.isEmpty) {
-            return Self.covering(choice.ordered(video)) + Self.covering(choice.ordered(audio))
+            let pictures = Self.covering(choice.ordered(filter.matching(video)))
+            let sounds = Self.covering(choice.ordered(filter.matching(audio).filter(filter.speaks)))
+            guard pictures.isEmpty == video.isEmpty, sounds.isEmpty == audio.isEmpty else { return [] }
+            return filter.language != nil && audio.isEmpty ? [] : pictures + sounds
         }
         // Muxed variant streams of HLS are of kind other.
         let muxed = main.filter { $0.kind == .video || $0.kind == .other }
-        guard let chosen = choice.ordered(muxed.isEmpty ? main : muxed).first else { return [] }
+        let variants = filter.matching(muxed.isEmpty ? main : muxed).filter { hasSound(of: filter, $0) }
+        guard let chosen = choice.ordered(variants).first else { return [] }
         var selected = [chosen]
         var seen: Set<String> = []
         for group in chosen.groups where seen.insert(group).inserted {
             for kind in MediaIndex.TrackKind.allCases {
                 let members = renditions.filter { $0.group == group && $0.kind == kind }
-                if let member = members.first(where: \.isDefault) ?? members.first { selected.append(member) }
+                let spoken = members.filter(filter.speaks)
+                let best = spoken.isEmpty ? members : spoken
+                if let member = best.first(where: \.isDefault) ?? best.first { selected.append(member) }
             }
         }
         return selected.filter(\.hasContent)
+    }
+
+    /// Whether a variant stream has sound of the requested language, in itself or in one of its groups.
+    private func hasSound(of filter: RenditionFilter, _ variant: Rendition) -> Bool {
+        filter.speaks(variant)
+            || renditions.contains { $0.kind == .audio && variant.groups.contains($0.group) && filter.speaks($0) }
+    }
+
+    /// The number of renditions that ``choices`` lists.
+    private static let listLimit = 20
+
+    /// The properties of the renditions, for an error message.
+    package var choices: String {
+        let texts = renditions.map { rendition in
+            let size = rendition.height.map { "\(rendition.width.map(String.init) ?? "?")x\($0)" }
+            let codecs = rendition.codecs.isEmpty ? nil : rendition.codecs.joined(separator: ",")
+            let rate = rendition.bitsPerSecond.map { "\($0) bit/s" }
+            let parts = [rendition.kind.rawValue, rendition.language, size, codecs, rate]
+            return parts.compactMap(\.self).joined(separator: " ")
+        }
+        var seen: Set<String> = []
+        let distinct = texts.filter { seen.insert($0).inserted }
+        let rest = distinct.count > Self.listLimit ? "; …" : ""
+        return distinct.prefix(Self.listLimit).joined(separator: "; ") + rest
     }
 
     /// The resources that a player needs for a time span: first the initialization sections and, if `keys` is true,

@@ -17,6 +17,13 @@ package struct MediaPlaylist: Hashable, Sendable {
         package var kind: MediaIndex.TrackKind
         /// The peak bit rate in bits per second; nil: unknown.
         package var bitsPerSecond: Int64?
+        /// The size of the picture in pixels; nil: unknown.
+        package var width: Int64?
+        package var height: Int64?
+        /// The language (RFC 5646); nil: not stated.
+        package var language: String?
+        /// The codecs (RFC 6381); empty: not stated.
+        package var codecs: [String] = []
         /// Groups of alternative renditions that this variant uses (`AUDIO`, `VIDEO`, `SUBTITLES` of HLS).
         package var groups: [String] = []
         /// The group that contains this rendition; empty for variant streams and DASH.

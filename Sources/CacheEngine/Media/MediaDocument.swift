@@ -42,7 +42,10 @@ package enum MediaDocument: Sendable {
     /// The approximate memory of the document in bytes.
     var byteCount: Int {
         switch self {
-        case .index(let index): index.tracks.reduce(256) { $0 + 40 * $1.pieces.count + 8 * $1.syncTimes.count + 128 }
+        case .index(let index):
+            index.tracks.reduce(256 + 320 * index.chapters.count) {
+                $0 + 40 * $1.pieces.count + 8 * $1.syncTimes.count + 128
+            }
         // Most URIs of segments share their storage with the playlist or are short.
         case .playlist(let playlist): playlist.renditions.reduce(256) { $0 + 256 * $1.segments.count + 512 }
         }
@@ -75,8 +78,12 @@ extension MediaPlaylist {
 extension PlayRequest {
     /// The request with the span that a playlist determines. A multivariant playlist leaves that to its media playlists.
     ///
-    /// Throws `.outOfRange` if the playlist ends before the span.
+    /// Throws `.outOfRange` if the playlist ends before the span, or has no rendition with the required properties.
     func resolved(in playlist: MediaPlaylist) throws(CacheError) -> PlayRequest {
+        if case .matching(let filter) = renditions, playlist.selected(renditions).isEmpty {
+            throw CacheError(
+                .outOfRange, "No rendition of the playlist matches \(filter). There are: \(playlist.choices).")
+        }
         guard playlist.format != .hlsMultivariant else { return self }
         var resolved = self
         resolved.time = span(end: playlist.duration ?? playlist.edge, liveStart: playlist.liveStart)

@@ -90,6 +90,8 @@ extension MediaInspector {
     /// Finds the assets of the files of a rendition. A file that the caller must not read has none.
     private func findFiles(of contents: inout PlaylistContents.Rendition, for owner: TokenOwner?) async {
         let (rendition, target) = (contents.rendition, contents.target)
+        // Its files belong to the reader whose fields opened the playlist.
+        guard !target.isReadersOwn else { return }
         let expansion = expansion(of: target)
         let resolver = resolver
         contents.parts = await withTaskExecutorPreference(executor) {

@@ -233,6 +233,13 @@ package struct MediaReport: Sendable {
         self.playlist = playlist
     }
 
+    /// The average bit rate of a media file; nil: unknown.
+    package var bitsPerSecond: Int64? {
+        guard case .index(let index) = document, let length, let duration = index.duration ?? index.end, duration > 0
+        else { return nil }
+        return Int64(saturating: (Double(length) * 8 / duration).rounded())
+    }
+
     /// The time spans in seconds that play with the cached bytes, in order.
     package var playable: [Range<Double>] {
         switch document {

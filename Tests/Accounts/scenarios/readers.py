@@ -24,6 +24,9 @@ class Files(Mock):
     """Public files; each name exists."""
 
     def answer(self, request):
+        if request.name.endswith("title.m3u8"):
+            variants = "".join(f"#EXT-X-STREAM-INF:BANDWIDTH=1\n../{name}/list.m3u8\n" for name in ("private", "public"))
+            return serve(request, f"#EXTM3U\n{variants}".encode(), fields={"Cache-Control": "max-age=600"})
         if request.name.endswith(".m3u8"):
             segments = "".join(f"#EXTINF:4,\n{name}.ts\n" for name in ("one", "two"))
             body = f"#EXTM3U\n#EXT-X-TARGETDURATION:4\n{segments}#EXT-X-ENDLIST\n".encode()
@@ -149,6 +152,34 @@ def tokens_places(t):
             t.check(status == 200 or len(body) < 2000, "bytes were sent for the other token of a connection")
     refused = service.api("POST", "/v1/jobs", {"items": [{"origin": "media", "path": "x.bin"}]}, prefix)
     t.refused(refused, "a job with a read token", (403,), ("tokenScope", "forbidden"), "write")
+
+
+@scenario()
+def tokens_titles(t):
+    """A title names files outside the permission: nothing of them is fetched for the token or shown to it."""
+    tokens = Tokens(t)
+    prefix = tokens.add("one-prefix", "read", prefixes=["/o/media/public/"])
+    upstream, service = stage(t, tokens)
+    explain = "/v1/explain?origin=media&path=public/title.m3u8&startSeconds=0&seconds=8&renditions=all"
+    cold = service.api("GET", explain, token=prefix).json
+    t.check(not upstream.of("private"), "a file outside the permission was fetched")
+    for path in ("private/list.m3u8", "private/one.ts", "private/two.ts", "public/one.ts"):
+        t.equal(service.read(f"/o/media/{path}").status, 200, f"the status of {path} with the admin token")
+    media = f"/v1/assets/{cold['assetId']}/media"
+    map_ = f"/v1/assets/{cold['assetId']}/map?by=time&buckets=2"
+    warm = service.api("GET", explain, token=prefix).json
+    for plan in (cold, warm):
+        errors = [(file["error"] or {}).get("code") for file in plan["files"]]
+        t.equal(errors[0], "tokenScope", "the error of the file outside the permission")
+        t.equal(plan["files"][0]["read"], None, "the plan of the file outside the permission")
+        t.equal(errors[1:], [None, None, None], "the errors of the permitted files")
+    own, other = service.api("GET", media, token=prefix).json, service.api("GET", media).json
+    t.equal([(r["error"] or {}).get("code") for r in own["renditions"]], ["tokenScope", None], "errors of the renditions")
+    t.equal((own["renditions"][0]["segments"], own["renditions"][0]["playable"]), (None, []), "the hidden rendition")
+    t.equal(own["playable"], [{"startSeconds": 0, "endSeconds": 4}], "the playable time for the token")
+    t.equal(other["playable"], [{"startSeconds": 0, "endSeconds": 8}], "the playable time for the administrator")
+    shares = [[part["cached"] for part in service.api("GET", map_, token=token).json["buckets"]] for token in (prefix, None)]
+    t.equal(shares, [[1, 0], [1, 1]], "the shares for the token and for the administrator")
 
 
 @scenario()

@@ -63,8 +63,18 @@ enum Samples {
             return item
         }(),
     ]
+    static let choices: [RenditionChoice] = [
+        .lowest, .maxBitsPerSecond(1), .matching(RenditionFilter(maxHeight: 720, language: "de", codecs: "avc1")),
+    ]
     static let reader = Reader(
         id: "r", scope: .write, origins: ["demo"], prefixes: ["/o/demo/a/"], expiresAt: time)
+    private static let describedMedia: MediaReport = {
+        var track = MediaIndex.Track(id: 1, kind: .video, codec: "avc1", syncTimes: [0, 2])
+        track.description = MediaIndex.Description(language: "deu", width: 640, height: 360)
+        var index = MediaIndex(container: .matroska, layout: .headIndex, duration: 4, tracks: [track])
+        index.chapters = [.init(start: 1, title: "One")]
+        return MediaReport(assetID: id, document: .index(index), cached: ByteRangeSet(), length: 1000)
+    }()
     static let media = [
         MediaReport(
             assetID: id,
@@ -73,6 +83,7 @@ enum Samples {
                     container: .mp4, layout: .tailIndex, duration: 1,
                     tracks: [.init(id: 1, kind: .video, codec: "avc1", pieces: [.init(time: 0..<1, bytes: 8..<100)])],
                     indexRanges: [0..<8, 100..<120])), cached: ByteRangeSet([0..<120]), length: 120),
+        describedMedia,
         MediaReport(
             assetID: id,
             document: .playlist(

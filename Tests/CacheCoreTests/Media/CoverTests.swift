@@ -19,7 +19,7 @@ struct CoverTests {
         let index = try await MP4ParserTests.index(movie.file())
         #expect(index.tracks.map(\.kind) == [.video, .other, .other])
         #expect(index.tracks.dropFirst().map(\.codec) == ["jpeg", "png"])
-        #expect(index.playableSpans(cached: [0..<Int64(movie.file().count)]).map(\.lowerBound) == [0])
+        #expect(index.playableSpans(cached: ByteRangeSet([0..<Int64(movie.file().count)])).map(\.lowerBound) == [0])
     }
 
     @Test("A damaged list of pictures does not prevent the index")

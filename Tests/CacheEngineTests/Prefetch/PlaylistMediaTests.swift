@@ -146,6 +146,21 @@ import Testing
         }
     }
 
+    @Test("A choice that matches no rendition is an error that lists them")
+    func noMatch() async throws {
+        serveTitle()
+        try await cache().run { cache in
+            let filter = RenditionFilter(language: "fr")
+            var order = CreateJobRequest.of("title/index.m3u8")
+            order.items[0].play = PlayRequest(time: 0..<20, renditions: .matching(filter))
+            let job = try await cache.finished(try await cache.jobs.submit(order))
+            let item = try #require(try await cache.jobs.items(job.record.id).items.first)
+            #expect(item.error?.code == "outOfRange", "\(item.error as Any)")
+            #expect(item.error?.message.contains("language=fr") == true)
+            #expect(item.error?.message.contains("audio; video avc1,mp4a 1000 bit/s; ") == true, "\(item.error as Any)")
+        }
+    }
+
     @Test("A file of another host is an error of that file only")
     func otherHost() async throws {
         serve(

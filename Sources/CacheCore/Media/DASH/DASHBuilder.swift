@@ -91,6 +91,10 @@ struct DASHBuilder {
                 var rendition = Rendition(
                     id: representation.id ?? "", kind: Self.kind(of: representation.common, in: set.common),
                     bitsPerSecond: representation.bandwidth)
+                let (own, shared) = (representation.common, set.common)
+                rendition.language = own.language ?? shared.language
+                (rendition.width, rendition.height) = (own.width ?? shared.width, own.height ?? shared.height)
+                rendition.codecs = MediaCodec.list(own.codecs ?? shared.codecs ?? "")
                 try fill(
                     &rendition, from: representation, of: period,
                     segments: DASHSegments.merged(representation.common.segments, into: inherited),

@@ -32,6 +32,11 @@ struct DASHManifest {
         var contentType: String?
         var mimeType: String?
         var codecs: String?
+        /// The attribute `lang`.
+        var language: String?
+        /// In pixels.
+        var width: Int64?
+        var height: Int64?
         /// Whether the element has a width.
         var isVisual = false
         var segments: DASHSegments?

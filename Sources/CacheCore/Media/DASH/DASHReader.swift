@@ -91,6 +91,9 @@ struct DASHReader {
         common.contentType = element.prefix(of: "contentType")
         common.mimeType = element.prefix(of: "mimeType")
         common.codecs = element.prefix(of: "codecs")
+        common.language = element.prefix(of: "lang")
+        common.width = element.attribute("width").flatMap { FieldText.number($0.utf8) }
+        common.height = element.attribute("height").flatMap { FieldText.number($0.utf8) }
         common.isVisual = element.attribute("width") != nil || element.attribute("maxWidth") != nil
     }
 

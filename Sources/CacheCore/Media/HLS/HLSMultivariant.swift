@@ -22,6 +22,11 @@ struct HLSMultivariant {
             id: attributes["NAME"] ?? "", kind: Self.kind(of: attributes),
             bitsPerSecond: try attributes.number("BANDWIDTH"))
         _ = try attributes.number("AVERAGE-BANDWIDTH")
+        rendition.codecs = MediaCodec.list(attributes["CODECS"] ?? "")
+        let size = (attributes["RESOLUTION"] ?? "").utf8.split(separator: UInt8(ascii: "x"), maxSplits: 1)
+        if size.count == 2, let width = FieldText.number(size[0]), let height = FieldText.number(size[1]) {
+            (rendition.width, rendition.height) = (width, height)
+        }
         rendition.groups = ["VIDEO", "AUDIO", "SUBTITLES"].compactMap { attributes[$0] }
         pending = (tag, rendition, attributes["AUDIO"])
         if let unfinished { throw unfinished.tag.malformed }
@@ -50,6 +55,7 @@ struct HLSMultivariant {
         var rendition = MediaPlaylist.Rendition(id: try attributes.required("NAME"), kind: kind)
         rendition.group = try attributes.required("GROUP-ID")
         rendition.isDefault = attributes["DEFAULT"] == "YES"
+        rendition.language = attributes["LANGUAGE"]
         // Without a URI the rendition is part of the variant stream.
         rendition.playlist = attributes["URI"]
         try add(rendition)

@@ -19,6 +19,7 @@ struct MP4Movie {
     private(set) var tracks: [MP4Track] = []
     /// The formats of the pictures (`udta`).
     private(set) var coverCodecs: [String] = []
+    private(set) var chapters: [MediaIndex.Chapter] = []
     /// Whether fragments can follow (`mvex`).
     private(set) var isFragmented = false
     /// The defaults by track.
@@ -36,7 +37,9 @@ struct MP4Movie {
                 }
                 tracks.append(try MP4Track(child))
             case "mvex": try parseExtension(child)
-            case "udta": coverCodecs += child.coverCodecs
+            case "udta":
+                chapters = child.chapters
+                coverCodecs += child.coverCodecs
             case "cmov": throw .unsupported("The movie box is compressed (cmov)")
             case "rmra": throw .unsupported("The moov box refers to other movies (rmra)")
             default: break
@@ -89,6 +92,7 @@ struct MP4Track {
     private(set) var id: UInt32 = 0
     private(set) var kind = MediaIndex.TrackKind.other
     private(set) var codec = ""
+    private(set) var description = MediaIndex.Description()
     /// Units per second of the sample times.
     private(set) var timeScale: UInt32 = 0
     /// The duration in units of the time scale of the movie (`tkhd`); 0: unknown.
@@ -114,6 +118,8 @@ struct MP4Track {
                 let isLong = try child.version() == 1
                 id = try child.uint32(at: isLong ? 20 : 12)
                 movieDuration = try child.duration(at: isLong ? 28 : 20, isLong: isLong)
+                let size = child.pictureSize
+                (description.width, description.height) = (size?.width, size?.height)
             case "edts": try parseEdits(child)
             case "mdia": try parseMedia(child)
             default: break
@@ -136,6 +142,7 @@ struct MP4Track {
             case "mdhd":
                 timeScale = try child.uint32(at: try child.version() == 1 ? 20 : 12)
                 guard timeScale > 0 else { throw child.malformed }
+                description.language = child.mediaLanguage
             case "hdlr": kind = Self.kind(MP4FourCC(try child.uint32(at: 8)))
             case "minf":
                 var grandchildren = child.children

@@ -27,6 +27,7 @@ package enum MP4Parser {
             if !scan.tracks.isEmpty || tracks.allSatisfy(\.pieces.isEmpty) {
                 var index = fragmentedIndex(tracks, scan, movie: movie, location: location, length: file.length)
                 index.addCovers(movie.coverCodecs)
+                index.chapters = movie.chapters
                 return index
             }
         }
@@ -34,6 +35,7 @@ package enum MP4Parser {
             container: .mp4, layout: location.mediaStart == nil ? .headIndex : .tailIndex,
             duration: movie.durationSeconds ?? end(of: tracks), tracks: tracks,
             indexRanges: indexRanges(location, length: file.length, isFragmented: false))
+        index.chapters = movie.chapters
         index.editSeconds = movie.tracks.map(\.editSeconds).max() ?? 0
         index.addCovers(movie.coverCodecs)
         return index
@@ -131,6 +133,7 @@ extension MP4Parser {
         _ track: MP4Track, movie: MP4Movie, limits: MediaLimits, fileLength: Int64
     ) throws(MediaError) -> (track: MediaIndex.Track, missing: MediaError?) {
         var result = MediaIndex.Track(id: Int64(track.id), kind: track.kind, codec: track.codec)
+        result.description = track.description
         guard let table = track.samples, var runs = MP4SampleRuns(table, fileLength: fileLength) else {
             return (result, nil)
         }

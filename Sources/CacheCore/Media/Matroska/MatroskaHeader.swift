@@ -28,6 +28,7 @@ struct MatroskaHeader {
     /// The seconds by which the frames of a track precede their timestamps (RFC 9559 §5.1.4.1.28).
     private(set) var codecDelays: [Int64: Double] = [:]
     private(set) var cues: [Cue] = []
+    private(set) var chapters: [MediaIndex.Chapter] = []
     /// The IDs and positions of elements that SeekHead elements name.
     private(set) var seeks: [(id: UInt32, position: Int64)] = []
     /// The IDs of the elements that were parsed.
@@ -48,9 +49,10 @@ struct MatroskaHeader {
     /// Whether the content of an element is needed by ``add(_:_:)``.
     static func needs(_ id: UInt32) -> Bool {
         id == MatroskaID.seekHead || id == MatroskaID.info || id == MatroskaID.tracks || id == MatroskaID.cues
+            || id == MatroskaID.chapters
     }
 
-    /// Parses the content of a SeekHead, Info, Tracks or Cues element. Info, Tracks and Cues count once.
+    /// Parses the content of a SeekHead, Info, Tracks, Cues or Chapters element. All but the first count once.
     mutating func add(_ id: UInt32, _ content: MediaBytes) throws(MediaError) {
         let isNew = parsed.insert(id).inserted
         switch id {
@@ -58,6 +60,7 @@ struct MatroskaHeader {
         case MatroskaID.info where isNew: try addInfo(content)
         case MatroskaID.tracks where isNew: try addTracks(content)
         case MatroskaID.cues where isNew: try addCues(content)
+        case MatroskaID.chapters where isNew: chapters = content.matroskaChapters
         default: break
         }
     }
@@ -108,6 +111,12 @@ struct MatroskaHeader {
                 case MatroskaID.trackNumber: track.id = field.content.unsignedInteger.flatMap(Int64.init(exactly:)) ?? 0
                 case MatroskaID.trackType: track.kind = Self.kind(field.content.unsignedInteger)
                 case MatroskaID.codecID: track.codec = field.content.shortText
+                case MatroskaID.languageTag: track.description.language = field.content.shortText
+                case MatroskaID.language where track.description.language == nil:
+                    let language = field.content.shortText
+                    track.description.language = language == "und" ? nil : language
+                case MatroskaID.video:
+                    (track.description.width, track.description.height) = field.content.matroskaPictureSize
                 case MatroskaID.codecDelay: delay = field.content.unsignedInteger
                 default: break
                 }

@@ -19,6 +19,16 @@ enum MatroskaID {
     static let trackType: UInt32 = 0x83
     static let codecID: UInt32 = 0x86
     static let codecDelay: UInt32 = 0x56AA
+    static let language: UInt32 = 0x22_B59C
+    static let languageTag: UInt32 = 0x22_B59D
+    static let video: UInt32 = 0xE0
+    static let pixelWidth: UInt32 = 0xB0
+    static let pixelHeight: UInt32 = 0xBA
+    static let editionEntry: UInt32 = 0x45B9
+    static let chapterAtom: UInt32 = 0xB6
+    static let chapterTimeStart: UInt32 = 0x91
+    static let chapterDisplay: UInt32 = 0x80
+    static let chapString: UInt32 = 0x85
     static let cues: UInt32 = 0x1C53_BB6B
     static let cuePoint: UInt32 = 0xBB
     static let cueTime: UInt32 = 0xB3

@@ -34,6 +34,7 @@ package enum MatroskaParser {
             container: .matroska, layout: !isCued ? .none : file.cuesAreFirst ? .headIndex : .tailIndex)
         index.indexRanges = file.indexRanges.runs
         index.tracks = header.tracks
+        index.chapters = header.chapters
         // Players seek all tracks to a cue of the video; cues of subtitles and audio are irrelevant then.
         for track in index.tracks.indices where isCued {
             index.tracks[track].syncTimes = ascending(
