@@ -51,11 +51,12 @@ package struct MatroskaMap: Hashable, Sendable {
         self.limit = limit
     }
 
-    /// Divides the piece that contains the end of a span, and in a file with cues that of the first second, which players
+    /// Divides the piece that contains the end of a span, and in a file with cues that of the first seconds, which players
     /// read when they open it. The bytes of the span up to there are fetched, and their clusters and blocks are parsed.
     mutating func refine(for time: Range<Double>, _ source: MediaSource) async throws(MediaError) {
-        if isCued, time.lowerBound > MediaIndex.openingSeconds {
-            try await refineEnd(of: 0..<MediaIndex.openingSeconds, source)
+        let opening = MediaIndex.openingSeconds(of: .matroska)
+        if isCued, time.lowerBound > opening {
+            try await refineEnd(of: 0..<opening, source)
         }
         try await refineEnd(of: time, source)
     }
