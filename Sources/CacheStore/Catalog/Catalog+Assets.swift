@@ -164,7 +164,8 @@ extension Catalog {
         let asset = try AssetRow(row, secrets: secrets)
         let extents = try asset.file.map { try ExtentTable.extents(of: $0.serial, db) }
         return StoredAsset(
-            record: asset.record, extents: extents ?? ByteRangeSet(), file: asset.file, checkedRun: asset.checkedRun)
+            record: asset.record, extents: extents ?? ByteRangeSet(), file: asset.file, checkedRun: asset.checkedRun,
+            countedBytes: asset.cachedBytes)
     }
 }
 

@@ -9,6 +9,8 @@ package struct StoredAsset: Hashable, Sendable {
     package var file: FileName?
     /// Number of the last service run that verified all cached bytes of the asset; 0 if none did.
     var checkedRun: Int64 = 0
+    /// The number of cached bytes in the row; it differs from `cachedBytes` only if the row is damaged.
+    var countedBytes: Int64 = 0
 
     /// Number of durable bytes.
     package var cachedBytes: Int64 { extents.byteCount }

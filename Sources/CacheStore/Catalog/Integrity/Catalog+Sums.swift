@@ -39,29 +39,42 @@ extension Catalog {
         try await write { db in try ChecksumTable.strays(of: file, dropping: true, db) }
     }
 
-    /// Counts the same rows; deletes them only if `dropping`.
-    func straySums(of file: Int64, dropping: Bool) async throws(CacheError) -> Int {
-        guard !dropping else { return try await dropStraySums(of: file) }
-        return try await read { db in try ChecksumTable.strays(of: file, dropping: false, db) }
-    }
-
-    /// As `isUnsummed`, without blocking.
-    func isUnsummedLater(_ file: Int64) async throws(CacheError) -> Bool {
-        try await read { db in try ChecksumTable.isUnsummed(file, db) }
-    }
-
-    /// Whether `cached_bytes` differs from the sum of the extents; corrects it if `correcting`.
-    func countIsWrong(of file: Int64, correcting: Bool) async throws(CacheError) -> Bool {
-        let sql = "coalesce((SELECT sum(\"end\" - start) FROM extents WHERE file = file_serial), 0)"
-        let isWrong = try await read { db in
-            try Bool.fetchOne(
-                db, sql: "SELECT cached_bytes <> \(sql) FROM assets WHERE file_serial = ?", arguments: [file]) ?? false
+    /// Returns the rows of the next assets in the order of their identifiers, from one snapshot; nil starts at the first.
+    /// `repairing`: without the checksums that a repair removes.
+    ///
+    /// At most `limit` assets, and fewer if they have more than `mostPieces` checksums.
+    func examinedRows(
+        after id: AssetID?, repairing: Bool, limit: Int = 512, mostPieces: Int = 100_000
+    ) async throws(CacheError) -> [ExaminedRows] {
+        let secrets = secrets
+        return try await read { db in
+            let hasUnsummed = try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM unsummed)") ?? false
+            let ids = try Data.fetchAll(
+                db, sql: "SELECT id FROM assets WHERE id > ? ORDER BY id LIMIT ?",
+                arguments: [id.map(RowCoding.blob) ?? Data(), limit])
+            var (page, pieces): ([ExaminedRows], Int) = ([], 0)
+            for id in ids where pieces < mostPieces {
+                var rows = try ExaminedRows(of: try RowCoding.assetID(id), repairing: repairing, db, secrets)
+                if hasUnsummed, let file = rows.stored?.file {
+                    rows.isUnsummed = try ChecksumTable.isUnsummed(file.serial, db)
+                }
+                pieces += rows.sums.pieces.count
+                page.append(rows)
+            }
+            return page
         }
-        guard isWrong, correcting else { return isWrong }
+    }
+
+    /// Sets `cached_bytes` to the sum of the extents.
+    func correctCount(of file: Int64) async throws(CacheError) {
         try await write { db in
-            try db.execute(sql: "UPDATE assets SET cached_bytes = \(sql) WHERE file_serial = ?", arguments: [file])
+            try db.execute(
+                sql: """
+                    UPDATE assets SET cached_bytes =
+                        coalesce((SELECT sum("end" - start) FROM extents WHERE file = file_serial), 0)
+                    WHERE file_serial = ?
+                    """, arguments: [file])
         }
-        return true
     }
 
     /// Returns up to ten messages of SQLite's integrity check; empty if it finds no error.
@@ -72,11 +85,44 @@ extension Catalog {
     }
 
     /// Records that this run verified all cached bytes of the file.
-    package func checked(_ file: FileName) async throws(CacheError) {
+    package func checked(_ file: FileName) async throws(CacheError) { try await checked([file]) }
+
+    /// Records that this run verified all cached bytes of these files.
+    func checked(_ files: [FileName]) async throws(CacheError) {
+        guard !files.isEmpty else { return }
         let run = run
         try await write { db in
-            try db.execute(
-                sql: "UPDATE assets SET checked_run = ? WHERE file_serial = ?", arguments: [run, file.serial])
+            let update = try db.cachedStatement(sql: "UPDATE assets SET checked_run = ? WHERE file_serial = ?")
+            for file in files { try update.execute(arguments: [run, file.serial]) }
         }
+    }
+}
+
+/// The rows of one asset, for the verification of a store.
+struct ExaminedRows: Sendable {
+    let id: AssetID
+    /// Nil if the asset's row is damaged, or was removed meanwhile.
+    private(set) var stored: StoredAsset?
+    /// Whether the asset's row does not match its checksum.
+    private(set) var isDamaged = false
+    /// The checksums of the file.
+    private(set) var sums = BlockChecksums()
+    /// The number of checksum rows that are damaged or have no extent.
+    private(set) var straySums = 0
+    /// Whether `cached_bytes` differs from the sum of the extents.
+    private(set) var isCountWrong = false
+    /// Whether the file was written before checksums existed.
+    fileprivate(set) var isUnsummed = false
+
+    fileprivate init(of id: AssetID, repairing: Bool, _ db: Database, _ secrets: SecretBox) throws {
+        self.id = id
+        do {
+            stored = try Catalog.storedAsset(id, db, secrets)
+        } catch let error as CacheError where error.cause is DamagedRow {
+            isDamaged = true
+        }
+        guard let stored, let file = stored.file else { return }
+        (sums, straySums) = try ChecksumTable.examine(file.serial, stored.extents, dropping: repairing, db)
+        isCountWrong = stored.countedBytes != stored.cachedBytes
     }
 }

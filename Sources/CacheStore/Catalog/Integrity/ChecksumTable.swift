@@ -76,18 +76,39 @@ enum ChecksumTable {
 
     /// Counts the rows that are damaged or have checksums without an extent; corrects them if `dropping`.
     static func strays(of file: Int64, dropping: Bool, _ db: Database) throws -> Int {
-        let extents = try ExtentTable.extents(of: file, db)
-        let rows = try Row.fetchAll(db, sql: "SELECT row, sums FROM sums WHERE file = ?", arguments: [file])
         var count = 0
-        for row in rows {
-            let number: Int64 = row[0]
-            let sums = ChecksumRow.decode(row[1], file: file, row: number)
-            let kept = sums.map { BlockChecksums($0.pieces.filter { extents.contains($0.range) }) }
-            if let sums, kept == sums { continue }
+        for (row, sums, kept) in try rows(of: file, ExtentTable.extents(of: file, db), db) where sums != kept {
             count += 1
-            if dropping { try write(kept ?? BlockChecksums(), file, number, unless: nil, db) }
+            if dropping { try write(kept, file, row, unless: nil, db) }
         }
         return count
+    }
+
+    /// The checksums of a whole file, and the number of rows that `strays` counts. `dropping`: without the checksums that
+    /// it removes.
+    static func examine(
+        _ file: Int64, _ extents: ByteRangeSet, dropping: Bool, _ db: Database
+    ) throws -> (sums: BlockChecksums, strays: Int) {
+        var (all, strays) = (BlockChecksums(), 0)
+        for (_, sums, kept) in try rows(of: file, extents, db) {
+            strays += sums == kept ? 0 : 1
+            for piece in (dropping ? kept : sums ?? kept).pieces { all.insert(piece) }
+        }
+        return (all, strays)
+    }
+
+    /// The rows of a file, each with its number and its checksums, nil if it is damaged; `kept`: those with an extent.
+    private static func rows(
+        of file: Int64, _ extents: ByteRangeSet, _ db: Database
+    ) throws -> [(row: Int64, sums: BlockChecksums?, kept: BlockChecksums)] {
+        let rows = try Row.fetchCursor(
+            db.cachedStatement(sql: "SELECT row, sums FROM sums WHERE file = ?"), arguments: [file])
+        return try Array(
+            rows.map { row in
+                let sums = ChecksumRow.decode(row[1], file: file, row: row[0])
+                let kept = sums.map { BlockChecksums($0.pieces.filter { extents.contains($0.range) }) }
+                return (row[0], sums, kept ?? BlockChecksums())
+            })
     }
 
     /// Reads the rows that cover `range`, applies `body` to their checksums, and writes the rows that changed.
