@@ -409,6 +409,9 @@ class Calls:
         done = self.call("commitPurge", plan, kind="PurgePlan")
         expect(done.state == "done" and done.assets_done == 1, f"commitPurge: {done.state}")
         self.refused("getAsset", self.one, status=404, code="notFound")
+        later = self.call("purge", body=order(asset_ids=[self.one]), prefer="respond-async", status=202, kind="PurgePlan")
+        expect(self.call("getPurge", later.plan_id, kind="PurgePlan").assets == 0, "purge: wrong assets")
+        self.refused("commitPurge", later.plan_id, prefer="respond-async", status=409, code="conflict")
         self.refused("purge", body=order(), status=422, code="invalidField")
 
     def scrubs(self):

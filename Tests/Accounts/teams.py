@@ -81,6 +81,8 @@ class Case:
     also: str = ""
     #: The status for readers without limits, if it is not that of the row.
     status: int = 0
+    #: Further header fields of the request.
+    fields: dict | None = None
 
 
 class Line:
@@ -211,7 +213,7 @@ class Stage:
         path = re.sub(r"\{(\w+)\}", lambda match: (case.place or {})[match[1]], operation.path)
         query = [row.query, urllib.parse.urlencode(case.query or {}), credential.signature]
         target = "?".join(filter(None, [path, "&".join(filter(None, query))]))
-        fields = dict(row.fields)
+        fields = {**row.fields, **(case.fields or {})}
         if credential.token:
             fields["Authorization"] = f"Bearer {credential.token}"
         value = case.body if case.body is not None else row.body
@@ -515,7 +517,9 @@ class Stage:
     def cases_purge(self, row):
         foreign = f"/o/media/{FOREIGN}/kept.ts"
         return self.of(
-            Case("own", body={"prefix": f"{PREFIX}none-"}), Case("own, by key", body={"keys": [f"{PREFIX}none.ts"]}),
+            Case("own", body={"prefix": f"{PREFIX}none-"}),
+            Case("own, in the background", body={"prefix": f"{PREFIX}none-"}, status=202, fields={"Prefer": "respond-async"}),
+            Case("own, by key", body={"keys": [f"{PREFIX}none.ts"]}),
             Case("own, by identifier", body={"assetIds": [self.made[OWN, "kept.ts"]], "soft": True}),
             *(
                 Case(str(value), body={**value, "soft": True}, is_inside=False)

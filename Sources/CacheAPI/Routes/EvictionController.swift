@@ -27,23 +27,35 @@ struct EvictionController: Controller {
         Route(.post, "/v1/purges", .scope(.write), limits: .checked) { controller, request, context in
             let order = try await request.json(upTo: controller.limits.bodyBytes) { json, _ in try PurgeRequest(json) }
             try await controller.readers.check(order, for: context.reader)
+            let runsLater = Preferences(request).respondsLater
             let report = try await controller.evictions.purge(
                 order.selection(at: controller.evictions.now), keys: order.keys?.values.map(\.text),
                 urls: order.urls?.values.map(\.text), isSoft: order.soft ?? false, isDryRun: order.dryRun ?? false,
-                by: context.reader?.owner)
-            return .json(report.json)
+                runsLater: runsLater, by: context.reader?.owner)
+            guard report.isInBackground, let id = report.planID else { return .json(report.json) }
+            return Self.accepted(try controller.evictions.plan(id), asRequested: runsLater)
         },
         Route(.get, "/v1/purges/{planId}", .scope(.read), limits: .checked) {
             .json(try $0.evictions.plan(await $0.plan($2)).json)
         },
-        Route(.post, "/v1/purges/{planId}/commit", .scope(.write), limits: .checked) {
-            .json(try await $0.evictions.commit($0.plan($2)).json)
+        Route(.post, "/v1/purges/{planId}/commit", .scope(.write), limits: .checked) { controller, request, context in
+            let runsLater = Preferences(request).respondsLater
+            let progress = try await controller.evictions.commit(controller.plan(context), runsLater: runsLater)
+            return progress.isInBackground ? accepted(progress, asRequested: runsLater) : .json(progress.json)
         },
         Route(.delete, "/v1/purges/{planId}", .scope(.write), limits: .checked) { controller, _, context in
             try controller.evictions.cancel(await controller.plan(context))
             return Response(status: .noContent)
         },
     ]
+
+    /// The response 202 for a purge that has taken effect. `asRequested`: the request preferred it (RFC 7240 §4.1).
+    private static func accepted(_ purge: PurgePlan.Progress, asRequested: Bool) -> Response {
+        var response = Response.json(
+            purge.json, status: .accepted, headers: [.location: "/v1/purges/\(purge.planID)", .retryAfter: "1"])
+        if asRequested { response.headers[.preferenceApplied] = "respond-async" }
+        return response
+    }
 
     /// The plan in the path. Throws `.tokenScope` unless it belongs to the reader, or contains only assets inside its
     /// limits.

@@ -50,7 +50,7 @@ struct JobController: Controller {
     /// another request.
     private func submit(_ request: Request, _ context: APIContext) async throws -> Response {
         let key = try Self.idempotencyKey(request.headers[.idempotencyKey])
-        let wait = Self.wait(request.headers[values: .prefer])
+        let wait = Preferences(request).wait
         var order = try await request.json(upTo: limits.jobBodyBytes) { json, bytes in
             try CreateJobRequest(json, fingerprint: SHA256.hash(data: bytes).hexDigits)
         }
@@ -157,22 +157,5 @@ struct JobController: Controller {
             throw CacheError(.malformedRequest, "Idempotency-Key must have 1 to 255 visible ASCII characters.")
         }
         return text
-    }
-
-    /// The preference `wait` (RFC 7240 §4.3), at most 60 s. Nil without one, and for an invalid one, which is ignored
-    /// (§2).
-    ///
-    /// A value may be quoted and have parameters. Of several preferences `wait` the first one counts.
-    static func wait(_ values: [String]) -> Duration? {
-        for preference in values.flatMap({ FieldText.members(of: $0) }) {
-            let value = preference.prefix { $0 != ";" }.split(separator: "=", maxSplits: 1).map(FieldText.trimmed)
-            guard value.first?.lowercased() == "wait" else { continue }
-            guard value.count == 2 else { return nil }
-            let isQuoted = value[1].count > 1 && value[1].hasPrefix("\"") && value[1].hasSuffix("\"")
-            let digits = isQuoted ? value[1].dropFirst().dropLast() : value[1][...]
-            guard !digits.isEmpty, digits.utf8.allSatisfy(FieldText.isDigit) else { return nil }
-            return .seconds(min(60, Int64(digits) ?? 60))
-        }
-        return nil
     }
 }

@@ -98,6 +98,11 @@ final class OpenAssets: Sendable {
         }
     }
 
+    /// Invalidates all moments before this call: rows that were read since then are read again.
+    func outdateRows() {
+        _ = shards.map { state in for index in state.removals.indices { state.removals[index] += 1 } }
+    }
+
     /// Ends one removal of each asset.
     func endRemoval(of ids: [AssetID]) {
         for id in ids {

@@ -187,6 +187,8 @@ package final class AssetCache: Sendable {
         } freed: { file, bytes in
             for asset in openAssets.acquireAll(file.asset) { asset.freed(bytes, of: file) }
             space.used(changedBy: -bytes)
+        } purged: {
+            space.used(changedBy: -$0)
         } committed: {
             latencies.committed(in: $0)
         }
@@ -220,10 +222,14 @@ package final class AssetCache: Sendable {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.context.commits.run(clock: self.clock) }
             group.addTask {
-                await self.takeStockAtLast()
-                await self.purgeObsolete()
-                for await _ in self.context.space.recounts {
-                    await self.logged("segments could not be counted", self.countSegments)
+                await self.untilDone(
+                    "the reconciliation of files and catalog failed and will be retried", self.takeStock)
+                await withDiscardingTaskGroup { group in
+                    group.addTask { await self.removePurged() }
+                    await self.purgeObsolete()
+                    for await _ in self.context.space.recounts {
+                        await self.logged("segments could not be counted", self.countSegments)
+                    }
                 }
             }
             group.addTask { for await _ in self.resolver.origins.cmcdChanges { await self.purgeObsolete() } }
@@ -270,14 +276,22 @@ package final class AssetCache: Sendable {
 
     // MARK: Parts
 
-    /// Reconciles the store, and retries after a failure with a delay that doubles from 1 s to 60 s.
-    private func takeStockAtLast() async {
+    /// Runs a task until it succeeds, with a delay between the attempts that doubles from 1 s to 60 s.
+    private func untilDone(_ message: Logger.Message, _ body: () async throws(CacheError) -> Void) async {
         var pause = Duration.seconds(1)
         while true {
-            if await logged("the reconciliation of files and catalog failed and will be retried", takeStock) { return }
+            if await logged(message, body) { return }
             // Cancelled: the next start completes the work.
             guard (try? await clock.sleep(for: pause)) != nil else { return }
             pause = min(pause * 2, .seconds(60))
+        }
+    }
+
+    /// Removes the assets that purges have selected, also those of earlier runs, until cancellation.
+    private func removePurged() async {
+        for await _ in evictions.background.work {
+            await untilDone(
+                "purged assets could not be removed; this will be retried", evictions.background.removeSelected)
         }
     }
 

@@ -17,7 +17,17 @@ package struct EvictionAdministration: Sendable {
     let context: EngineContext
     let resolver: AssetResolver
     let evictor: Evictor
-    private let plans = PurgePlanRegistry()
+    /// The purges that delete their assets in the background.
+    let background: BackgroundPurges
+    private let plans: PurgePlanRegistry
+
+    init(context: EngineContext, resolver: AssetResolver, evictor: Evictor) {
+        self.context = context
+        self.resolver = resolver
+        self.evictor = evictor
+        background = BackgroundPurges(context: context, evictor: evictor)
+        plans = PurgePlanRegistry(context.store.catalog.purges.map(PurgePlan.init))
+    }
 
     /// The number of assets that are removed between two checks for cancellation.
     private static let batch = 1024
@@ -84,15 +94,19 @@ package struct EvictionAdministration: Sendable {
     /// spelling selects the assets that a request for it would read, under the mounts that contain it and under the
     /// absolute URL, and assets with a given key that were fetched from it.
     ///
-    /// A dry run throws `.overloaded` if too many purges are running. Its plan belongs to `owner`.
+    /// A purge of many assets, or one that `runsLater`, returns when it has taken effect: it runs in the background, or
+    /// has made the assets stale.
+    ///
+    /// Throws `.overloaded` if too many purges are running. The plan belongs to `owner`.
     package func purge(
         _ selection: AssetSelection, keys: [String]? = nil, urls: [String]? = nil, isSoft: Bool, isDryRun: Bool,
-        by owner: TokenOwner? = nil
+        runsLater: Bool = false, by owner: TokenOwner? = nil
     ) async throws(CacheError) -> EvictionReport {
         try await context.commits.flush()
         let chosen = try await choose(selection, keys: keys, urls: urls)
         var report = EvictionReport(isDryRun: isDryRun)
-        for asset in chosen {
+        report.isInBackground = !isDryRun && (runsLater || chosen.count >= BackgroundPurges.least)
+        for asset in chosen where !report.isInBackground {
             report.add(
                 EvictionReport.Entry(assetID: asset.id, key: asset.key, ranges: [], bytes: asset.cachedBytes))
         }
@@ -101,37 +115,62 @@ package struct EvictionAdministration: Sendable {
             id: context.random.identifier(), owner: owner, chosen: chosen, origin: selection.origin, isSoft: isSoft,
             expiresAt: now + PurgePlanRegistry.lifetime)
         if isSoft { report.freedBytes = 0 }
-        if isDryRun {
-            try plans.keep(plan, at: now)
-            report.planID = plan.id
-        } else {
+        guard isDryRun || report.isInBackground else {
             try await carryOut(plan)
+            return report
         }
+        try known.keep(plan, at: now)
+        report.planID = plan.id
+        if report.isInBackground { _ = try await execute(plan.id, runsLater: true) }
         return report
+    }
+
+    /// The plans, with the present progress of the purges in the background.
+    private var known: PurgePlanRegistry {
+        plans.update(from: context.store.catalog)
+        return plans
     }
 
     /// The progress of a plan. Throws `.notFound` if it is unknown or has expired.
     package func plan(_ id: String) throws(CacheError) -> PurgePlan.Progress {
-        try plans.plan(id, at: now).progress
+        try known.plan(id, at: now).progress
     }
 
     /// Whether the plan belongs to the token with its present limits, or contains only assets inside them. False for an
     /// unknown plan, and for an empty one of another token, or one whose assets were removed.
     package func isOpen(_ id: String, to token: TokenOwner) async throws(CacheError) -> Bool {
         guard token.limits.isLimited else { return true }
-        guard let plan = try? plans.plan(id, at: now) else { return false }
+        guard let plan = try? known.plan(id, at: now) else { return false }
         if plan.owner == token { return true }
         let present = try await selected(AssetSelection(ids: plan.assets.map(\.id)))
         return !plan.assets.isEmpty && present.count == plan.assets.count
             && present.allSatisfy { token.limits.permits(key: $0.key) }
     }
 
-    /// Executes exactly the plan: assets that have changed since it was made are left alone. Throws `.conflict` if the
-    /// plan has been started before, and `.notFound`.
-    package func commit(_ id: String) async throws(CacheError) -> PurgePlan.Progress {
+    /// Executes exactly the plan: assets that have changed since it was made are left alone. A purge of many assets, or
+    /// one that `runsLater`, returns when it has taken effect. Throws `.conflict` if the plan has been started before,
+    /// and `.notFound`.
+    package func commit(
+        _ id: String, runsLater: Bool = false
+    ) async throws(CacheError) -> PurgePlan.Progress {
+        let plan = try known.plan(id, at: now)
+        let isInBackground = plan.ranges == nil && (runsLater || plan.assets.count >= BackgroundPurges.least)
+        var progress = try await execute(id, runsLater: isInBackground)
+        progress.isInBackground = isInBackground
+        return progress
+    }
+
+    /// Executes a registered plan. If it `runsLater`, a purge deletes its assets in the background.
+    private func execute(_ id: String, runsLater: Bool) async throws(CacheError) -> PurgePlan.Progress {
         let plan = try plans.begin(id, at: now)
         do throws(CacheError) {
             try await context.commits.flush()
+            if runsLater, plan.canRunLater {
+                forgetRefusals(plan)
+                let purge = try await background.begin(plan)
+                plans.change(id) { $0.run(as: purge) }
+                return try known.plan(id, at: now).progress
+            }
             try await carryOut(plan)
         } catch {
             plans.change(id) { $0.progress.state = .cancelled }
@@ -141,28 +180,31 @@ package struct EvictionAdministration: Sendable {
         return try plans.plan(id, at: now).progress
     }
 
-    /// Deletes a plan, or stops the purge that executes it; assets removed before stay removed. Throws `.notFound`.
+    /// Deletes a plan, or stops the purge that executes it; assets removed before stay removed. Throws `.notFound`, and
+    /// `.conflict` if the purge runs in the background.
     package func cancel(_ id: String) throws(CacheError) {
-        _ = try plans.plan(id, at: now)
-        plans.cancel(id)
+        _ = try known.plan(id, at: now)
+        try plans.cancel(id)
+    }
+
+    /// A purge also clears the negative cache, of a token with limits only inside them.
+    private func forgetRefusals(_ plan: PurgePlan) {
+        context.refusals.forgetAll { origin in
+            (plan.origin ?? origin) == origin && plan.owner?.limits.mayPermit(origin: origin) ?? true
+        }
     }
 
     /// Executes the plan in batches until it is done or cancelled, and records the progress. An asset is skipped if
     /// its generation is not the planned one.
     private func carryOut(_ plan: PurgePlan) async throws(CacheError) {
-        // A purge also clears the negative cache, of a token with limits only inside them.
-        if plan.ranges == nil {
-            context.refusals.forgetAll { origin in
-                (plan.origin ?? origin) == origin && plan.owner?.limits.mayPermit(origin: origin) ?? true
-            }
-        }
+        if plan.ranges == nil { forgetRefusals(plan) }
         var rest = plan.assets[...]
         while !rest.isEmpty, !plans.isCancelled(plan.id) {
             let planned = Set(rest.prefix(Self.batch))
             rest = rest.dropFirst(Self.batch)
             let present = try await context.store.catalog.assetIDs(matching: AssetSelection(ids: planned.map(\.id)))
             // An asset with another generation or creation time is not the planned one.
-            let same = present.filter { planned.contains(PurgePlan.Chosen($0)) }
+            let same = present.filter { planned.contains(AssetVersion($0)) }
             let freed: Int64
             if let ranges = plan.ranges {
                 freed = try await evict(same.map(\.id), ranges)

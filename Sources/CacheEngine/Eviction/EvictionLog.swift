@@ -24,11 +24,15 @@ final class EvictionLog: Sendable {
 
     /// Adds a record; no effect if `ranges` have no bytes.
     func note(_ reason: EvictionReason, _ ranges: [ByteRange], of target: AssetTarget) {
+        note(reason, ranges, of: target.id, key: target.key, origin: target.originName)
+    }
+
+    /// The same for an asset that is not open.
+    func note(_ reason: EvictionReason, _ ranges: [ByteRange], of id: AssetID, key: String, origin: String) {
         let bytes = ranges.byteCount
         guard bytes > 0 else { return }
         let record = EvictionRecord(
-            at: wallClock.now(), reason: reason, assetID: target.id, key: target.key, origin: target.originName,
-            bytes: bytes, ranges: ranges)
+            at: wallClock.now(), reason: reason, assetID: id, key: key, origin: origin, bytes: bytes, ranges: ranges)
         events.publish(.evicted(record))
         pending.withLock { pending in
             pending.append(record)

@@ -17,8 +17,10 @@ package struct EvictionReport: Sendable {
     package var freedBytes: Int64 = 0
     /// The number of pinned assets among the purged ones; evictions skip pinned assets.
     package var pinnedAssets = 0
-    /// The plan with which this dry run can be committed; nil otherwise.
+    /// The plan with which this dry run can be committed, or the purge that runs in the background; nil otherwise.
     package var planID: String?
+    /// Whether the purge has taken effect and deletes its assets in the background; the report then has no entries.
+    package var isInBackground = false
     /// One entry for each of the first 1,000 assets, in the order of their removal.
     package private(set) var entries: [Entry] = []
     /// The index of each asset's entry; 1,000 or more for assets without an entry.

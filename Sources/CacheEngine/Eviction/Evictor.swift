@@ -259,31 +259,42 @@ struct Evictor: Sendable {
             context.openAssets.beginRemoval(of: batch)
             defer { context.openAssets.endRemoval(of: batch) }
             while let asset = assets.popLast() {  // an asset that is not in use is closed, which frees its space
-                defer { context.openAssets.release(asset) }
-                context.openAssets.detach(asset)
-                asset.stopFetching(error)
-                let runs = asset.look { $0.ledger.extents.runs }
-                context.evictionLog.note(reason, runs, of: asset.target)
-                space.with { ledger in
-                    ledger.pinned.remove(asset.id)
-                    for run in runs { ledger.gone(run, of: asset.id) }
-                }
+                detach(asset, because: reason, telling: error)
+                context.openAssets.release(asset)
             }
             try await context.commits.flush()
         }
     }
 
+    /// Ends an open asset: its row is removed with the next commit, and its readers get only bytes on disk.
+    private func detach(_ asset: OpenAsset, because reason: EvictionReason, telling error: CacheError) {
+        context.openAssets.detach(asset)
+        asset.stopFetching(error)
+        let runs = asset.look { $0.ledger.extents.runs }
+        context.evictionLog.note(reason, runs, of: asset.target)
+        space.with { ledger in
+            ledger.pinned.remove(asset.id)
+            for run in runs { ledger.gone(run, of: asset.id) }
+        }
+    }
+
+    /// The error for readers of a purged asset.
+    private static let purged = CacheError(.assetChanged, "The asset was deleted by an administrator.")
+
     /// Removes the assets for an administrator.
     func purge(_ ids: [AssetID]) async throws(CacheError) {
-        try await remove(
-            ids, because: .purge, telling: CacheError(.assetChanged, "The asset was deleted by an administrator."))
+        try await remove(ids, because: .purge, telling: Self.purged)
     }
+
+    /// As `purge`, for an open asset, without waiting for the commit.
+    func purge(_ asset: OpenAsset) { detach(asset, because: .purge, telling: Self.purged) }
 
     /// Marks the assets stale, in the catalog and in open assets: they are revalidated before the next use.
     func expire(_ ids: [AssetID]) async throws(CacheError) {
         try await context.commits.flush()  // a later commit of pending changes would make them fresh again
+        try await context.store.catalog.expire(ids)
+        context.openAssets.outdateRows()
         for id in ids {
-            _ = try await context.store.updateAsset(id, AssetPatch(freshUntil: .null))
             guard let asset = context.openAssets.acquire(id) else { continue }
             asset.change { state in
                 state.record?.generation.freshUntil = nil

@@ -17,8 +17,8 @@ package struct PurgePlan: Sendable {
         package let pinnedAssets: Int
         /// The bytes on disk when the plan was made.
         package let bytes: Int64
-        /// The plan cannot be started after this time.
-        package let expiresAt: Timestamp
+        /// The plan cannot be started after this time; a finished purge is forgotten.
+        package var expiresAt: Timestamp
         package var state = State.planned
         /// The assets that were removed or marked stale.
         package var assetsDone = 0
@@ -26,29 +26,20 @@ package struct PurgePlan: Sendable {
         package var assetsChanged = 0
         /// The bytes freed so far.
         package var freedBytes: Int64 = 0
-    }
-
-    /// One generation of an asset.
-    struct Chosen: Hashable, Sendable {
-        let id: AssetID
-        private let generation: Int64
-        private let createdAt: Timestamp
-
-        init(_ asset: SelectedAsset) {
-            id = asset.id
-            generation = asset.generation
-            createdAt = asset.createdAt
-        }
+        /// Whether a commit has returned when the purge had taken effect, possibly before its end.
+        package var isInBackground = false
     }
 
     /// The token that made the plan; nil: the service needs none.
     let owner: TokenOwner?
-    let assets: [Chosen]
+    private(set) var assets: [AssetVersion]
     /// The origin that the purge is confined to; nil: none.
     let origin: String?
     /// The ranges to evict, by asset; nil for a purge of whole assets.
     let ranges: [AssetID: [ByteRange]]?
     var progress: Progress
+    /// The purge that deletes its assets in the background; nil: none.
+    private(set) var purge: PurgeRecord?
 
     var id: String { progress.planID }
     var isSoft: Bool { progress.isSoft }
@@ -59,7 +50,7 @@ package struct PurgePlan: Sendable {
         expiresAt: Timestamp
     ) {
         self.owner = owner
-        assets = chosen.map(Chosen.init)
+        assets = chosen.map(AssetVersion.init)
         origin = nil
         self.ranges = ranges
         progress = Progress(
@@ -72,16 +63,49 @@ package struct PurgePlan: Sendable {
         expiresAt: Timestamp
     ) {
         self.owner = owner
-        assets = chosen.map(Chosen.init)
+        assets = chosen.map(AssetVersion.init)
         self.origin = origin
         ranges = nil
         progress = Progress(
             planID: id, isSoft: isSoft, assets: chosen.count, pinnedAssets: chosen.count(where: \.isPinned),
             bytes: chosen.reduce(0) { $0 + $1.cachedBytes }, expiresAt: expiresAt)
     }
+
+    /// The plan of a purge that an earlier run of the service has begun.
+    init(_ purge: PurgeRecord) {
+        (owner, assets, origin, ranges) = (purge.owner, [], nil, nil)
+        progress = Progress(
+            planID: purge.id, isSoft: false, assets: purge.assets, pinnedAssets: purge.pinnedAssets,
+            bytes: purge.bytes, expiresAt: purge.expiresAt)
+        self.purge = purge
+        progress.state = .running
+    }
+
+    /// Whether the execution deletes the assets in the background, unless only a few are selected.
+    var canRunLater: Bool { ranges == nil && !isSoft }
+
+    /// Records that the assets are marked and are deleted in the background.
+    mutating func run(as purge: PurgeRecord) {
+        self.purge = purge
+        assets = []  // the catalog has them
+        progress.state = .running
+        progress.assetsChanged = purge.assets - purge.marked
+    }
+
+    /// Adopts the progress of the purge in the background.
+    mutating func update(from catalog: Catalog) {
+        guard let purge, progress.state == .running else { return }
+        let (removed, bytes, isDone) = catalog.progress(of: purge)
+        progress.assetsDone = removed
+        progress.freedBytes = bytes
+        progress.assetsChanged = purge.assets - purge.marked
+        if isDone { progress.state = .done }
+    }
 }
 
-/// Registry of purge plans, in memory only. A plan that is not running expires after an hour.
+/// Registry of purge plans, and of purges in the background. A plan that is not running expires after an hour.
+///
+/// Plans are in memory only. Purges in the background are in the catalog as well.
 final class PurgePlanRegistry: Sendable {
     /// The time after which a plan expires.
     static let lifetime = Duration.seconds(3600)
@@ -90,7 +114,14 @@ final class PurgePlanRegistry: Sendable {
     private static let mostOfLimited = 8
 
     /// Guards the plans, the oldest first.
-    private let plans = Mutex<[PurgePlan]>([])
+    private let plans: Mutex<[PurgePlan]>
+
+    init(_ plans: [PurgePlan] = []) { self.plans = Mutex(plans) }
+
+    /// Adopts the progress of the purges in the background.
+    func update(from catalog: Catalog) {
+        plans.withLock { plans in for index in plans.indices { plans[index].update(from: catalog) } }
+    }
 
     /// Adds a plan. Expired plans are removed, and the oldest plan that is not running if the registry is full. A token
     /// with limits replaces its own oldest plan instead once it has eight. Throws `.overloaded` if all plans that could
@@ -98,12 +129,19 @@ final class PurgePlanRegistry: Sendable {
     func keep(_ plan: PurgePlan, at now: Timestamp) throws(CacheError) {
         let isKept = plans.withLock { plans in
             plans.removeAll { $0.progress.expiresAt <= now && $0.progress.state != .running }
+            let surplus = plans.count(where: { $0.purge != nil }) - Catalog.mostPurges
+            if surplus >= 0, let oldest = plans.firstIndex(where: { $0.purge != nil && $0.progress.state != .running })
+            {
+                plans.remove(at: oldest)
+            }
             let isOwn: (PurgePlan) -> Bool = { other in
                 plan.owner?.limits.isLimited == true && other.owner == plan.owner
             }
             let isAtOwnLimit = plans.count(where: isOwn) >= Self.mostOfLimited
-            if isAtOwnLimit || plans.count >= Self.most {
-                let oldest = plans.firstIndex { $0.progress.state != .running && (!isAtOwnLimit || isOwn($0)) }
+            if isAtOwnLimit || plans.count(where: { $0.purge == nil }) >= Self.most {
+                let oldest = plans.firstIndex { plan in
+                    plan.progress.state != .running && (isAtOwnLimit ? isOwn(plan) : plan.purge == nil)
+                }
                 guard let oldest else { return false }
                 plans.remove(at: oldest)
             }
@@ -136,15 +174,22 @@ final class PurgePlanRegistry: Sendable {
         return plan
     }
 
-    /// Removes a planned purge, or stops a running one after its current batch. No effect on a finished one.
-    func cancel(_ id: String) {
-        plans.withLock { plans in
-            guard let index = plans.firstIndex(where: { $0.id == id }) else { return }
+    /// Removes a planned purge, or stops a running one after its current batch. No effect on a finished one. Throws
+    /// `.conflict` if the assets are deleted in the background: the purge has taken effect.
+    func cancel(_ id: String) throws(CacheError) {
+        let isCancelled = plans.withLock { plans in
+            guard let index = plans.firstIndex(where: { $0.id == id }) else { return true }
             switch plans[index].progress.state {
             case .planned: plans.remove(at: index)
+            case .running where plans[index].purge != nil: return false
             case .running: plans[index].progress.state = .cancelled
             case .done, .cancelled: break
             }
+            return true
+        }
+        guard isCancelled else {
+            throw CacheError(
+                .conflict, "The purge \(id) has taken effect and cannot be stopped; it deletes its assets.")
         }
     }
 

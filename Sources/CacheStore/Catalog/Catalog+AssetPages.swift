@@ -52,7 +52,7 @@ extension Catalog {
         let list = "assets.\(query.sort.rawValue).\(query.isDescending ? "desc" : "asc")"
         let cursor = try Self.assetCursor(query.cursor, list: list, sort: query.sort)
         let limit = min(max(query.limit, 1), 1000)
-        let secrets = secrets
+        let (secrets, omitsPurged) = (secrets, hasPurged)
         return try await read { db in
             var arguments = try Self.arguments(query)
             arguments["value"] = try cursor.map { try $0.value ?? Self.key(of: $0.id, db) }
@@ -62,7 +62,7 @@ extension Catalog {
             arguments["limit"] = limit + 1
             // Rows of a cursor look a column up by name in an index; copied rows search the names one by one.
             let rows = try Row.fetchCursor(
-                db, sql: Self.pageSQL(query, isContinued: cursor != nil, isSorted: isSorted),
+                db, sql: Self.pageSQL(query, isContinued: cursor != nil, isSorted: isSorted, hasPurged: omitsPurged),
                 arguments: StatementArguments(arguments))
             // Damaged rows are omitted here. `Store.load` deletes such a row when the asset is opened.
             let assets = try Array(
@@ -85,8 +85,9 @@ extension Catalog {
 
     /// Returns the number of assets on all pages of a list.
     package func assetCount(_ query: AssetQuery) async throws(CacheError) -> Int {
-        try await read { db in
-            let conditions = query.conditions()
+        let omitsPurged = hasPurged
+        return try await read { db in
+            let conditions = query.conditions(hasPurged: omitsPurged)
             let filter = conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ")
             return try Int.fetchOne(
                 db, sql: "SELECT count(*) FROM assets \(filter)",
@@ -99,9 +100,10 @@ extension Catalog {
         let patterns = selection.patterns
         let prefix = selection.prefix ?? (patterns?.count == 1 ? patterns?.first?.prefix : nil)
         let query = AssetQuery(origin: selection.origin, prefix: prefix == "" ? nil : prefix, tag: selection.tag)
+        let omitsPurged = hasPurged
         return try await read { db in
             var arguments = try Self.arguments(query)
-            var conditions = query.conditions()
+            var conditions = query.conditions(hasPurged: omitsPurged)
             selection.narrow(&conditions, &arguments)
             let filter = conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ")
             let columns = "id, key, cached_bytes, generation, created_at, is_pinned, sealed_variant IS NOT NULL"
@@ -230,9 +232,11 @@ extension Catalog {
 
     /// Builds a keyset-pagination query: the row after `(:value, :tie)` in the list's order. `isSorted`: the index of the
     /// order is not used (a unary `+` hides a column from the planner), otherwise that of the keys.
-    private static func pageSQL(_ query: AssetQuery, isContinued: Bool, isSorted: Bool) -> String {
+    private static func pageSQL(
+        _ query: AssetQuery, isContinued: Bool, isSorted: Bool, hasPurged: Bool
+    ) -> String {
         let column = isSorted ? "+" + query.sort.column : query.sort.column
-        var conditions = query.conditions(isOrdered: !isSorted && query.sort != .key)
+        var conditions = query.conditions(isOrdered: !isSorted && query.sort != .key, hasPurged: hasPurged)
         if isContinued { conditions.append("(\(column), id) \(query.isDescending ? "<" : ">") (:value, :tie)") }
         let filter = conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ")
         let direction = query.isDescending ? "DESC" : "ASC"
@@ -264,9 +268,10 @@ extension Catalog {
 /// SQL of the filters.
 extension AssetQuery {
     /// SQL conditions of the query. Every text is a literal; the values are bound as arguments. `isOrdered`: the rows are
-    /// read in the order of a list, not by their keys.
-    fileprivate func conditions(isOrdered: Bool = false) -> [String] {
+    /// read in the order of a list, not by their keys. `hasPurged`: assets that purges have selected are omitted.
+    fileprivate func conditions(isOrdered: Bool = false, hasPurged: Bool = false) -> [String] {
         var conditions: [String] = []
+        if hasPurged { conditions.append("id NOT IN (SELECT asset FROM purged)") }
         if key != nil { conditions.append("key = :key") }
         if urls != nil {
             conditions.append(

@@ -3,10 +3,10 @@ import Foundation
 import GRDB
 
 extension Catalog {
-    /// Returns an asset with its extents; nil if it is unknown. Throws `storageCorrupt` with a `DamagedRow` as the
+    /// Returns an asset with its extents; nil if it is unknown or a purge has selected it. Throws `storageCorrupt` with a `DamagedRow` as the
     /// cause if the row's checksum does not match. The extents are not compared with the file: `Store.load` does that.
     package func asset(_ id: AssetID) async throws(CacheError) -> StoredAsset? {
-        guard assetIDs.mayContain(id) else { return nil }
+        guard assetIDs.mayContain(id), !purged.contains(id) else { return nil }
         let secrets = secrets
         return try await read { try Self.storedAsset(id, $0, secrets) }
     }
@@ -43,8 +43,9 @@ extension Catalog {
     package func updateAsset(
         _ id: AssetID, _ patch: AssetPatch, maxPinnedBytes: Int64? = nil
     ) async throws(CacheError) -> StoredAsset? {
-        let secrets = secrets
+        let (secrets, purged) = (secrets, purged)
         return try await write { db in
+            guard !purged.contains(id) else { return nil }
             let name = RowCoding.blob(id)
             if let isPinned = patch.isPinned {
                 try db.execute(
@@ -83,6 +84,14 @@ extension Catalog {
         }
     }
 
+    /// Makes the responses of these assets stale, in one transaction.
+    package func expire(_ ids: [AssetID]) async throws(CacheError) {
+        try await write { db in
+            let update = try db.cachedStatement(sql: "UPDATE assets SET fresh_until = NULL WHERE id = ?")
+            for id in ids { try update.execute(arguments: [RowCoding.blob(id)]) }
+        }
+    }
+
     /// Removes the pins that expire at or before `now`; returns the assets that were unpinned.
     package func endPins(at now: Timestamp) async throws(CacheError) -> [AssetID] {
         try await write { db in
@@ -96,9 +105,9 @@ extension Catalog {
     }
 
     /// Passes the extents of every asset to the eviction policy, least recently used assets first, from one database
-    /// snapshot. Also completes `assetIDs`.
+    /// snapshot. Omits assets that a purge has selected. Also completes `assetIDs`.
     package func eachAsset(_ tell: @escaping @Sendable (EvictionEntry) -> Void) async throws(CacheError) {
-        let assetIDs = assetIDs
+        let (assetIDs, purged) = (assetIDs, purged)
         try await read { db in
             let rows = try Row.fetchCursor(
                 db,
@@ -111,7 +120,7 @@ extension Catalog {
                 // Skips rows with invalid values; `Store.load` detects a damaged row when the asset is opened.
                 guard let blob = Data.fromDatabaseValue(row[0]), let id = try? RowCoding.assetID(blob) else { continue }
                 assetIDs.add(id)
-                guard let start = Self.entry(row, of: id) else { continue }
+                guard !purged.contains(id), let start = Self.entry(row, of: id) else { continue }
                 // The join returns one row per extent: the entry is complete when the asset changes.
                 if let done = entry, done.asset != start.asset {
                     tell(done)

@@ -9,6 +9,8 @@ extension Catalog {
     struct Committed: Sendable {
         /// Files that no row references any more: to be unlinked.
         var orphans: [FileName] = []
+        /// Those of the orphans that belonged to closed assets of a purge.
+        var purged: Set<FileName> = []
         /// Ranges that do not match their checksums or cannot be read. The commit has removed their extents.
         var spoiled: [(file: SparseFile, ranges: [ByteRange])] = []
     }
@@ -44,14 +46,27 @@ extension Catalog {
     private func apply(_ work: PendingWork, _ db: Database) throws -> Committed {
         var (orphans, spoiled): ([FileName], [(file: SparseFile, ranges: [ByteRange])]) = ([], [])
         // Removals first: work reported after a removal belongs to a new life of the asset.
-        for asset in work.removals { orphans += try Self.remove(asset, db) }
+        var replaced: Set<FileName> = []
+        for asset in work.removals {
+            let files = try Self.remove(asset, db)
+            if purged.contains(asset) { replaced.formUnion(files) } else { orphans += files }
+        }
         // Cuts before growth: a range that was cut and written again stays claimed.
         for (serial, cut) in work.cuts {
             try ExtentTable.remove(cut.ranges.runs, from: serial, db)
             let bad = try ChecksumTable.release(cut.ranges, of: serial, look: cut.file.sum, db)
             try Self.giveUp(bad, of: cut.file, serial, &spoiled, db)
         }
-        for begun in work.begun.values { orphans += try begin(begun, db) }
+        for begun in work.begun.values {
+            // The row that a purge has selected ends, with its settings.
+            if purged.contains(begun.record.id) { replaced.formUnion(try Self.remove(begun.record.id, db)) }
+            orphans += try begin(begun, db)
+        }
+        orphans += replaced
+        if !purged.isEmpty {
+            let ended = Array(work.removals) + work.begun.keys
+            db.afterNextTransaction { [purged] _ in purged.remove(ended) }
+        }
         for record in work.refreshed.values { try refresh(record, db) }
         for (serial, growth) in work.growth where try Self.hasRow(serial, db) {
             let (runs, written) = (growth.ranges.runs, growth.file.writtenSums(in: growth.ranges))
@@ -62,7 +77,7 @@ extension Catalog {
         for (asset, use) in work.uses { try Self.use(asset, use, db) }
         // Only files without a row are orphans.
         orphans += try work.abandoned.filter { try !Self.hasRow($0.serial, db) }
-        return Committed(orphans: orphans, spoiled: spoiled)
+        return Committed(orphans: orphans, purged: replaced, spoiled: spoiled)
     }
 
     /// Deletes the extents of ranges that failed verification and adds the ranges to `spoiled`.

@@ -25,7 +25,9 @@ extension Catalog {
     /// Returns the pinned assets.
     static func pinnedAssets(_ db: Database) throws -> [AssetID] {
         // An invalid identifier belongs to a damaged row, which `Store.load` deletes later.
-        try Row.fetchAll(db, sql: "SELECT id FROM assets WHERE is_pinned").compactMap { try? RowCoding.assetID($0[0]) }
+        try Row.fetchAll(
+            db, sql: "SELECT id FROM assets WHERE is_pinned AND id NOT IN (SELECT asset FROM purged)"
+        ).compactMap { try? RowCoding.assetID($0[0]) }
     }
 
     /// Passes every persisted segment to `tell`, ordered by priority and sequence: the order in which the policy

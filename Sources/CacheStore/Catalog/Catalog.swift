@@ -36,6 +36,10 @@ package final class Catalog: Sendable {
     let damagedRows: [String]
     /// The assets that were pinned at the start.
     package let pinned: [AssetID]
+    /// The assets that purges have selected and that are not removed yet.
+    let purged = PurgedAssets()
+    /// The purges of the table `purges` at the start.
+    package let purges: [PurgeRecord]
     /// Filter over the identifiers of `assets`.
     let assetIDs: AssetIDFilter
     /// Whether SQLite reported corruption since the start: malformed pages, or contradictory tables and indexes. The
@@ -62,7 +66,7 @@ package final class Catalog: Sendable {
             try Self.checkKey(pool, secrets)
             try Self.checkMarked(pool)
             let rows: Int
-            (run, suspectRun, damagedRows, pinned, rows) = try pool.write { db in
+            (run, suspectRun, damagedRows, pinned, purges, rows) = try pool.write { [purged] db in
                 let run = try Int64.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'run'") ?? earlierRun()
                 try db.execute(sql: "INSERT OR REPLACE INTO meta (name, value) VALUES ('run', ?)", arguments: [run + 1])
                 // Before any row is decoded.
@@ -70,7 +74,8 @@ package final class Catalog: Sendable {
                 try Self.requeueRunningJobs(db)
                 let suspectRun = try Self.suspectRun(db, beginning: run + 1)
                 let rows = try Int.fetchOne(db, sql: "SELECT count(*) FROM assets") ?? 0
-                return (run + 1, suspectRun, damagedRows, try Self.pinnedAssets(db), rows)
+                let purges = try Self.purges(db, into: purged)
+                return (run + 1, suspectRun, damagedRows, try Self.pinnedAssets(db), purges, rows)
             }
             assetIDs = AssetIDFilter(rows: rows)
             // The run before this one had an unclean shutdown.

@@ -15,7 +15,7 @@ enum JobRow {
         Column("owner", encode: { job, _ in job.owner?.id }, decode: { row, _, job in job.owner = try owner(row) }),
         Column(
             "owner_limits",
-            encode: { job, _ in try job.owner.flatMap { try StoredLimits($0.limits).map(RowCoding.json) } }),
+            encode: { job, _ in try limits(of: job.owner) }),
         Column("max_bytes_per_second", \.maxBytesPerSecond),
         Column("timeout", \.timeout, ColumnCodec.duration.orNull),
         Column("deadline_at", \.deadlineAt, ColumnCodec.timestamp.orNull),
@@ -66,8 +66,13 @@ enum JobRow {
         return item
     }
 
-    /// The token that made the job. Throws `storageCorrupt` if its limits are invalid.
-    private static func owner(_ row: Row) throws -> TokenOwner? {
+    /// The limits of a token as JSON; nil without limits.
+    static func limits(of owner: TokenOwner?) throws -> String? {
+        try owner.flatMap { try StoredLimits($0.limits).map(RowCoding.json) }
+    }
+
+    /// The token that made the job or the purge. Throws `storageCorrupt` if its limits are invalid.
+    static func owner(_ row: Row) throws -> TokenOwner? {
         guard let id = row["owner"] as String? else { return nil }
         let limits = try (row["owner_limits"] as String?).map { try RowCoding.value(json: $0) as StoredLimits }
         return TokenOwner(

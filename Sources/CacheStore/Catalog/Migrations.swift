@@ -5,7 +5,7 @@ enum Migrations {
     /// Name and SQL text, in order of application.
     static let all: [(name: String, sql: String)] = [
         ("v1", v1), ("v2", v2), ("v3", v3), ("v4", v4), ("v5", v5), ("v6", v6), ("v7", v7), ("v8", v8),
-        ("v9", v9), ("v10", v10), ("v11", v11), ("v12", v12), ("v13", v13),
+        ("v9", v9), ("v10", v10), ("v11", v11), ("v12", v12), ("v13", v13), ("v14", v14),
     ]
 
     /// A GRDB migrator with all migrations.
@@ -249,4 +249,26 @@ enum Migrations {
     /// From this version on, items of jobs can have the state `waiting`, with their wait in the sealed reference. Earlier
     /// versions cannot read them; the migration only prevents earlier versions from opening the catalog.
     private static let v13 = ""
+
+    /// Purges that delete their assets later, and the assets that they have selected. The row of a removed asset takes
+    /// its mark with it.
+    private static let v14 = """
+        CREATE TABLE purges (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            id TEXT NOT NULL UNIQUE,
+            owner TEXT,
+            owner_limits TEXT,
+            assets INTEGER NOT NULL,
+            pinned INTEGER NOT NULL,
+            bytes INTEGER NOT NULL,
+            marked INTEGER NOT NULL,
+            marked_bytes INTEGER NOT NULL,
+            expires_at INTEGER NOT NULL
+        ) STRICT;
+
+        CREATE TABLE purged (
+            asset BLOB PRIMARY KEY NOT NULL REFERENCES assets (id) ON DELETE CASCADE,
+            purge INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
+        """
 }

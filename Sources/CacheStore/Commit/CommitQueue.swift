@@ -28,6 +28,7 @@ package final class CommitQueue: Sendable {
     let lost: @Sendable (FileName, ByteRangeSet) -> Void
     private let spoiled: @Sendable (FileName, [ByteRange]) -> Void
     private let freed: @Sendable (FileName, Int64) -> Void
+    private let purged: @Sendable (Int64) -> Void
     private let committed: @Sendable (Duration) -> Void
     private let uptime: @Sendable () -> Duration
     /// Reported work that no commit has taken yet.
@@ -53,17 +54,21 @@ package final class CommitQueue: Sendable {
     /// - Parameter spoiled: called on the commit queue with claimed bytes that failed verification. The catalog no
     ///   longer contains them.
     /// - Parameter freed: called on the commit queue with the bytes that a deferred punch returned to the disk.
+    /// - Parameter purged: called on the commit queue with the disk usage of an unlinked file that belonged to a closed
+    ///   asset of a purge.
     /// - Parameter committed: called on the commit queue with the duration of each successful commit.
     package init(
         store: Store, limits: Limits = Limits(), uptime: @escaping @Sendable () -> Duration,
         lost: @escaping @Sendable (FileName, ByteRangeSet) -> Void = { _, _ in },
         spoiled: @escaping @Sendable (FileName, [ByteRange]) -> Void = { _, _ in },
         freed: @escaping @Sendable (FileName, Int64) -> Void = { _, _ in },
+        purged: @escaping @Sendable (Int64) -> Void = { _ in },
         committed: @escaping @Sendable (Duration) -> Void = { _ in }
     ) {
         self.store = store
         self.limits = limits
         self.uptime = uptime
+        self.purged = purged
         self.committed = committed
         losses = CommitLagMeter(uptime: uptime)
         self.lost = lost
@@ -266,7 +271,7 @@ package final class CommitQueue: Sendable {
             for (file, ranges) in made.spoiled {
                 if let name = file.name { spoiled(name, ranges) }
             }
-            failure = clear(work, made.orphans) ?? failure
+            failure = clear(work, made) ?? failure
         } catch {
             let earlier = work
             pending.withLock { work in
@@ -314,11 +319,15 @@ package final class CommitQueue: Sendable {
 
     /// Unlinks the orphaned files, punches the cut ranges, and restores the emergency reserve. Returns the first
     /// failure; a failure does not stop the other steps.
-    private func clear(_ work: PendingWork, _ orphans: [FileName]) -> CacheError? {
+    private func clear(_ work: PendingWork, _ made: Catalog.Committed) -> CacheError? {
         var failure: CacheError?
-        for name in orphans {
+        for name in made.orphans {
             do throws(CacheError) {
-                try store.unlink(name)
+                if made.purged.contains(name) {
+                    purged(try store.unlinkMeasured(name))
+                } else {
+                    try store.unlink(name)
+                }
             } catch  where error.code == .overloaded {
                 failure = failure ?? error
                 pending.withLock { $0.abandon(name) }

@@ -125,6 +125,13 @@ extension Store {
         try disk.unlink(layout.path(of: name))
     }
 
+    /// As `unlink`. Returns the disk usage of the file before.
+    func unlinkMeasured(_ name: FileName) throws(CacheError) -> Int64 {
+        let bytes = try disk.status(of: layout.path(of: name))?.diskBytes ?? 0
+        try unlink(name)
+        return bytes
+    }
+
     /// Unlinks the closed files of these assets before the catalog removes their rows; returns whether there were any.
     /// Used if no commit is possible. It is safe, because a row with a missing file counts as a row without bytes.
     func unlinkEarly(_ assets: Set<AssetID>) throws(CacheError) -> Bool {

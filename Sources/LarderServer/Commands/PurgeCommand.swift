@@ -37,7 +37,7 @@ struct PurgeCommand: ClientCommand {
 
     var needs: [String] {
         let plan = "/v1/purges/{planId}"
-        return ["POST /v1/purges"] + (service.json ? [] : ["GET \(plan)"])
+        return ["POST /v1/purges"] + (service.json && dryRun ? [] : ["GET \(plan)"])
             + (dryRun ? [] : ["DELETE \(plan)", "POST \(plan)/commit"])
     }
 
@@ -103,15 +103,22 @@ struct PurgeCommand: ClientCommand {
         return ["y", "yes"].contains(FieldText.lowered(readLine() ?? ""))
     }
 
-    /// Carries the plan out and prints the result. The response arrives at the end of the purge, however long that
-    /// takes.
+    /// The pause between two requests for the progress of a purge in the background.
+    private static let pause = Duration.milliseconds(250)
+
+    /// Carries the plan out and prints the result. The response arrives at the end of a small purge, however long that
+    /// takes, and when a large one has taken effect. Then the command waits until its assets are deleted.
     private func commit(_ path: String, _ client: ServiceClient) throws {
         var request = ServiceRequest(.post, path + "/commit")
         request.timeout = nil
         Interruption.catchSignals()
-        let plan: APIDocument
+        var plan: APIDocument
         do {
             plan = try client.document(request)
+            while plan.json.text("state") == "running" {
+                try Interruption.pause(for: Self.pause)
+                plan = try client.document(ServiceRequest(.get, path))
+            }
         } catch let error as ClientError where error.kind == .interrupted {
             StandardError.write("The purge continues on the service: GET \(path) reports its progress.\n")
             throw error

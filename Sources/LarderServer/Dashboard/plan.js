@@ -20,10 +20,12 @@ export function planDialog(page, title, request, ...content) {
     replace(report);
   };
   const commit = async () => {
-    const { soft, assetsDone, freedBytes } = await page.send("POST", `/v1/purges/${plan}/commit`);
+    const { soft, state, assets, assetsDone, freedBytes } = await page.send("POST", `/v1/purges/${plan}/commit`);
     plan = null;
     close();
-    announce(soft ? `${some(assetsDone, "asset")} marked as stale.` : `${bytes(freedBytes)} of ${some(assetsDone, "asset")} removed.`);
+    // A large purge has taken effect when it is answered, and deletes its assets in the background.
+    if (state === "running") announce(`${some(assets, "asset")} purged. Their bytes are being removed.`);
+    else announce(soft ? `${some(assetsDone, "asset")} marked as stale.` : `${bytes(freedBytes)} of ${some(assetsDone, "asset")} removed.`);
     page.update();
   };
   const prepare = async (values) => {

@@ -286,9 +286,9 @@ import Testing
         for (text, seconds) in [
             ("respond-async, wait=5", 5), ("Wait = 600", 60), ("wait=\"7\"", 7), ("wait=5; foo=bar", 5),
             ("foo=\"a, wait=9\", wait=3", 3), ("wait=4, wait=5", 4), ("wait=99999999999999999999", 60), ("wait=0", 0),
-        ] { #expect(JobController.wait([text]) == .seconds(seconds), "\(text)") }
+        ] { #expect(Preferences([text]).wait == .seconds(seconds), "\(text)") }
         for text in ["return=minimal", "wait=soon", "wait=1.5", "wait=-1", "wait", "wait=", "wait=\"", "", ",;="] {
-            #expect(JobController.wait([text]) == nil, "\(text)")
+            #expect(Preferences([text]).wait == nil, "\(text)")
         }
     }
 }
