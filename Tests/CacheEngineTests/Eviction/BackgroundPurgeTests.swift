@@ -31,6 +31,10 @@ import Testing
             // The reconciliation counts files that are removed meanwhile.
             let stored = try await restarted.store.usedDiskBytes()
             #expect(try await eventually { cache.context.space.with { $0.usedBytes } == stored })
+            #expect(
+                try await eventually {
+                    cache.evictor.victims(toFree: .max).reduce(0) { $0 + $1.victim.bytes } == 41 * 5000
+                })
             // Half of the assets are open, the others only in the catalog.
             #expect(try await read(Array(Self.names.prefix(20)), in: cache) == [.hit])
             let report = try await cache.evictions.purge(
