@@ -75,13 +75,16 @@ package struct APISettings: Sendable {
         package var maxConnections: Int
         /// Maximum number of content reads that need a wait; further ones get 503.
         package var maxConcurrentReads: Int
+        /// Limits for each address of a client.
+        package var perAddress: AddressLimits
 
         package init(
             bodyBytes: Int = 1 << 20, jobBodyBytes: Int = 16 << 20, requestBodies: Int = 64 << 20,
             followers: Int = 500, urlBytes: Int = 8 << 10, headerBytes: Int = 32 << 10, headerFields: Int = 100,
             headerTimeout: Duration = .seconds(15), idleTimeout: Duration = .seconds(75),
             writeTimeout: Duration = .seconds(300), halfClosedTimeout: Duration = .seconds(2),
-            maxConnections: Int = 1 << 20, maxConcurrentReads: Int = 8192
+            maxConnections: Int = 1 << 20, maxConcurrentReads: Int = 8192,
+            perAddress: AddressLimits = AddressLimits()
         ) {
             self.bodyBytes = min(bodyBytes, requestBodies / 4)
             self.jobBodyBytes = min(max(jobBodyBytes, bodyBytes), requestBodies / 4)
@@ -96,6 +99,7 @@ package struct APISettings: Sendable {
             self.halfClosedTimeout = halfClosedTimeout
             self.maxConnections = maxConnections
             self.maxConcurrentReads = maxConcurrentReads
+            self.perAddress = perAddress
         }
 
         /// The maximum body size for a request target, which may have a query or be an absolute URL.
@@ -125,6 +129,8 @@ package struct APISettings: Sendable {
     package var listener: Listener
     /// Nil: plain HTTP.
     package var tls: TLS?
+    /// The rules that find the address of a client behind proxies.
+    package var clientAddresses = ClientAddressRules()
     package var access: AccessRules
     package var cors: CORSRules
     package var limits: Limits

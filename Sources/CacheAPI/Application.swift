@@ -21,7 +21,7 @@ package func makeApplication(
     onRunning: @escaping @Sendable (BoundAddresses) async -> Void = { _ in }
 ) throws(CacheError) -> some Service {
     let live = live ?? LiveAPISettings(settings)
-    let load = AdmissionLimits(live)
+    let load = AdmissionLimits(live, clock: clock)
     let recorder = RequestRecorder(
         log: settings.accessLog ?? AccessLog(logger), latencies: cache.statistics.requestLatencies)
     let feed = EventFeed(log: cache.events, clock: clock)
@@ -39,6 +39,7 @@ package func makeApplication(
         recorder: recorder, tracing: RequestTracing(tracer: cache.tracer))
     let (responseCaches, sendBufferBudget) = (PreparedResponseCaches(random: random), SendBufferBudget.ofThisMachine())
     let rates = ReaderRates()
+    let clientAddresses = settings.clientAddresses
     let pacing = CongestionControl.ofThisMachine()
     let responder = SignedTargetResponder(router.buildResponder(), live)
     var serverLogger = logger
@@ -52,8 +53,8 @@ package func makeApplication(
                     HTTPServerChannel(
                         responder: responder, live: live, certificates: shelf, wallClock: wallClock,
                         random: random, content: content, responseCaches: responseCaches,
-                        connections: load.connections, sendBufferBudget: sendBufferBudget, pacing: pacing,
-                        rates: rates)
+                        connections: load.connections, addresses: load.addresses, clientAddresses: clientAddresses,
+                        sendBufferBudget: sendBufferBudget, pacing: pacing, rates: rates, logger: logger)
                 },
                 configuration: ApplicationConfiguration(
                     address: address, backlog: 4096,
@@ -95,7 +96,7 @@ func makeRouter(
             random: random, clock: clock, logger: logger))
     let gate = Authorizer(live, wallClock: wallClock, isEncrypted: settings.tls != nil)
     let limits = ReaderLimits(assets: cache.assets)
-    let budgets = ClientBudgets(live, feed: feed)
+    let budgets = ClientBudgets(live, addresses: load.addresses, feed: feed)
     router.mount(ProbeController(prober: cache.prober, live: live, readers: limits), gate, limits, budgets)
     router.mount(AssetController(assets: cache.assets, media: cache.media, live: live), gate, limits, budgets)
     router.mount(

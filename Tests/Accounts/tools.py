@@ -1,4 +1,4 @@
-"""Real servers: moto, SeaweedFS, fake-gcs-server, an OpenID provider and nginx. Each is a process of its own on a free
+"""Real servers: moto, SeaweedFS, fake-gcs-server, an OpenID provider, nginx and HAProxy. Each is a process of its own on a free
 port of loopback; a missing one skips its scenario."""
 
 import importlib.util
@@ -39,6 +39,7 @@ AVAILABLE = {
     "oidc": lambda: has_module("oidc_provider_mock"),
     "pyjwt": lambda: has_module("jwt") and has_module("cryptography"),
     "nginx": has_nginx,
+    "haproxy": lambda: shutil.which("haproxy") is not None or pathlib.Path("/usr/sbin/haproxy").exists(),
     "yaml": lambda: has_module("yaml"),
     "openssl": lambda: shutil.which("openssl") is not None,
 }

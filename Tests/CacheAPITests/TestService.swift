@@ -83,7 +83,8 @@ struct TestService: Sendable {
         let live = LiveAPISettings(.init(access: access, cors: CORSRules()))
         return ContentResponder(
             reader: cache.reader, gate: Authorizer(live, wallClock: wallClock),
-            limits: ReaderLimits(assets: cache.assets), permits: AdmissionLimits(live).reads, isFastPathEnabled: true,
+            limits: ReaderLimits(assets: cache.assets), permits: AdmissionLimits(live, clock: ContinuousClock()).reads,
+            isFastPathEnabled: true,
             sendsFiles: true, random: random, clock: ContinuousClock(), recorder: recorder,
             tracing: RequestTracing(tracer: .disabled))
     }

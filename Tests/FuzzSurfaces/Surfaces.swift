@@ -35,6 +35,25 @@ package struct Surface: Sendable {
             case .whole, .unsatisfiable: true
             }
         },
+        Surface(name: "PROXY header", seeds: ["PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n", "\r\n\r\n\0\r\nQUIT\n! \0\0"]) {
+            text in
+            switch ProxyHeader.parse(Array(text.utf8)) {
+            case .incomplete: text.utf8.count < ProxyHeader.maxBytes
+            case .complete(let length, let source):
+                length <= text.utf8.count && source.map { NetworkAddress($0.description) == $0 } ?? true
+            case .malformed(let reason): reason.hasSuffix(".")
+            }
+        },
+        Surface(
+            name: "Forwarded",
+            seeds: ["for=\"[2001:db8::1]:80\";proto=https;host=a.example, for=_x", "192.0.2.1, [::1]:8, unknown"]
+        ) { text in
+            let hops = (try? ForwardedHop.forwarded([text])) ?? (try? ForwardedHop.xForwardedFor([text])) ?? []
+            return hops.compactMap(\.address).allSatisfy { NetworkAddress($0.description) == $0 }
+        },
+        Surface(name: "network", seeds: ["10.0.0.0/8", "2001:db8::/32", "::ffff:192.0.2.1"]) { text in
+            NetworkRange(text).map { NetworkRange($0.description) == $0 } ?? true
+        },
         Surface(name: "Content-Range", seeds: ["bytes 0-9223372036854775806/*", "bytes */12", "bytes 1-2/3"]) { text in
             guard let range = ContentRange.parse(text) else { return true }
             return ContentRange.parse(range.description) == range

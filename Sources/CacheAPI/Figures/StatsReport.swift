@@ -77,11 +77,13 @@ extension Figure<StatsReport> {
             \.stats.counter.reads.limit),
         Figure(
             "requests_rejected_total", .counter, .count,
-            "Connections and reads rejected with 503 at `limits.maxConnections` or `limits.maxConcurrentReads`",
+            "Connections and reads rejected with 503 at `limits.maxConnections` or `limits.maxConcurrentReads`; "
+                + "connections, streams and requests rejected with 429 at `limits.perAddress`",
             by: ["reason"],
             .series([
                 Series("connections", "load.connections.refused", \.stats.counter.connections.refused),
                 Series("reads", "load.reads.refused", \.stats.counter.reads.refused),
+                Series("addresses", "load.addresses.refused", \.stats.counter.addressesRefused),
             ])),
         Figure(
             "jobs", .gauge, .count, "Prefetch jobs in the catalog, by state", by: ["state"],

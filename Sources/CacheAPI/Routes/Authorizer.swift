@@ -28,7 +28,7 @@ struct Authorizer: Sendable {
     var cors: CORSRules { live.values.cors }
 
     /// Authorizes a request to any route but content, and returns its reader. Content is authorized by
-    /// ``admitContent(_:_:host:access:reference:)`` when the asset's origin is known.
+    /// ``admitContent(_:_:host:client:access:reference:)`` when the asset's origin is known.
     ///
     /// Throws as ``AccessRules/admit(_:_:host:at:contentIsPublic:)``, and `.forbidden` for a cross-site request.
     func admit(
@@ -58,18 +58,19 @@ struct Authorizer: Sendable {
     ///   - target: The request target without its signature.
     ///   - reference: Nil if the target names no asset.
     func admitContent(
-        _ credentials: RequestCredentials, _ target: String, host: String?, access content: ContentAccess,
-        reference: AssetReference?
+        _ credentials: RequestCredentials, _ target: String, host: String?, client: RequestClient? = nil,
+        access content: ContentAccess, reference: AssetReference?
     ) throws(CacheError) -> Admission {
         let (rules, now, isPublic) = (access, wallClock.now(), content.access == .public)
         let target = content.coversCMCD ? target : CMCDParameter.removed(fromTarget: target)
+        let signed = self.content(target, host, client)
         if let signature = credentials.signature {
-            var admission = try rules.admit(signature, self.content(target, host), at: now)
+            var admission = try rules.admit(signature, signed, at: now)
             // A cookie that the response sets belongs to one reader.
             if admission.renewal != nil { admission.sharing = .readerOnly }
             return admission
         }
-        if !isPublic, let admission = try admitCookies(credentials, target, host, rules, reference, at: now) {
+        if !isPublic, let admission = try admitCookies(credentials, signed, rules, reference, at: now) {
             return admission
         }
         let reader = try rules.admit(.content, credentials, host: host, at: now, contentIsPublic: isPublic)
@@ -86,7 +87,7 @@ struct Authorizer: Sendable {
     /// The admission of the first valid cookie; nil if no cookie can authorize the request. Throws the refusal of the
     /// last one.
     private func admitCookies(
-        _ credentials: RequestCredentials, _ target: String, _ host: String?, _ rules: AccessRules,
+        _ credentials: RequestCredentials, _ signed: SignedContent, _ rules: AccessRules,
         _ reference: AssetReference?, at now: Timestamp
     ) throws(CacheError) -> Admission? {
         guard !credentials.cookies.isEmpty, rules.signatures != nil, !rules.isOpen, case .mounted? = reference,
@@ -95,7 +96,7 @@ struct Authorizer: Sendable {
         var refusal: CacheError?
         for cookie in credentials.cookies {
             do throws(CacheError) {
-                var admission = try rules.admit(cookie, content(target, host), at: now)
+                var admission = try rules.admit(cookie, signed, at: now)
                 admission.sharing = .readerOnly
                 return admission
             } catch {
@@ -106,11 +107,11 @@ struct Authorizer: Sendable {
         return nil
     }
 
-    /// The parts of a request that a signature covers.
-    private func content(_ target: String, _ host: String?) -> SignedContent {
+    /// The parts of a request that a signature covers. Scheme and host are those that the client has used.
+    private func content(_ target: String, _ host: String?, _ client: RequestClient?) -> SignedContent {
         let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         return SignedContent(
             path: parts.first.map(String.init) ?? "", query: parts.count > 1 ? String(parts[1]) : nil,
-            base: (isEncrypted ? "https://" : "http://") + (host ?? "localhost"))
+            base: (client?.isEncrypted ?? isEncrypted ? "https://" : "http://") + (client?.host ?? host ?? "localhost"))
     }
 }

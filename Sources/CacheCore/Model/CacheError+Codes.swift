@@ -293,7 +293,12 @@ extension CacheError.Code {
                 + "raise the limit"
         ),
         (.outOfRange, "the time lies behind the end of the media", "request less time"),
-        (.rateLimited, "not used by version 0.1; an upstream's 429 is reported as `upstreamRefused`", "–"),
+        (
+            .rateLimited,
+            "the address of the client is at one of `limits.perAddress`; an upstream's 429 is reported as "
+                + "`upstreamRefused`",
+            "send fewer requests at a time, or raise the limit; behind a proxy set `listen.clientAddressFrom`"
+        ),
         (
             .headersTooLarge, "the request head exceeds `limits.headerBytes`",
             "send fewer or shorter fields, or raise the limit"

@@ -34,6 +34,8 @@ package struct AdmissionStats: Hashable, Sendable {
     package var connections = Load()
     /// Reads of content, except those served at once from disk.
     package var reads = Load()
+    /// Connections, event streams and requests rejected at the limits for each address since the start.
+    package var addressesRefused = 0
 
     package init() {}
 }

@@ -5,8 +5,8 @@ struct HealthcheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "healthcheck", abstract: "Check whether a running service is ready: exit status 0 or 1.",
         discussion: """
-            Sends a request to the configured listen address, or to --url. With TLS it only checks that the port \
-            accepts connections.
+            Sends a request to the configured listen address, or to --url. With TLS or the PROXY protocol it only \
+            checks that the port accepts connections.
             """)
 
     /// Only the listen address and the TLS files are used.
@@ -40,6 +40,7 @@ struct HealthcheckCommand: ParsableCommand {
         }
         let listen = try source.settingsOrExit(flags: [("listen.address", listen)]).listen
         return HealthProbe(
-            address: listen.address.dialable, path: "/health/ready", isEncrypted: listen.certificateFile != nil)
+            address: listen.address.dialable, path: "/health/ready",
+            isEncrypted: listen.certificateFile != nil || listen.proxyProtocol == .required)
     }
 }

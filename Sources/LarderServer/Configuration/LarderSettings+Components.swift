@@ -61,10 +61,14 @@ extension LarderSettings {
                 bodyBytes: limits.bodyBytes, requestBodies: limits.requestBodies,
                 followers: limits.followers, urlBytes: limits.urlBytes, headerBytes: limits.headerBytes,
                 headerTimeout: limits.headerTimeout, idleTimeout: limits.idleTimeout,
-                writeTimeout: limits.writeTimeout, maxConcurrentReads: limits.maxConcurrentReads),
+                writeTimeout: limits.writeTimeout, maxConcurrentReads: limits.maxConcurrentReads,
+                perAddress: limits.perAddress),
             isFastPathEnabled: listen.isFastPathEnabled, version: LarderCommand.version, openAPI: openAPI,
             dashboard: isDashboardEnabled ? dashboard : [])
         settings.accessLog = log.accessLog
+        settings.clientAddresses = ClientAddressRules(
+            requiresProxyHeader: listen.proxyProtocol == .required, trusted: listen.trustedProxies,
+            source: listen.clientAddressFrom)
         return settings
     }
 }

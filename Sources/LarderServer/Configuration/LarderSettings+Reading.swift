@@ -1,3 +1,4 @@
+import CacheAPI
 import CacheCore
 import Foundation
 
@@ -110,11 +111,22 @@ extension LarderSettings {
         if listen.keyFile != nil, listen.certificateFile == nil {
             throw SettingsError("listen.tls.certificateFile", "is required by listen.tls.keyFile")
         }
+        try checkProxies()
         if let token = access.token, token == access.readToken {
             throw SettingsError("access.readToken", "must differ from access.token")
         }
         try checkReaders()
         try checkDirectories()
+    }
+
+    /// Statements of proxies count only if they come from a known address. A Unix socket needs none: only permitted
+    /// processes can connect.
+    private func checkProxies() throws(SettingsError) {
+        guard listen.trustedProxies.isEmpty, case .host = listen.address else { return }
+        let needing =
+            listen.proxyProtocol == .required
+            ? "listen.proxyProtocol" : listen.clientAddressFrom != .connection ? "listen.clientAddressFrom" : nil
+        if let needing { throw SettingsError("listen.trustedProxies", "is required by \(needing)") }
     }
 
     /// Validates the settings of client certificates and JSON Web Tokens.

@@ -1,3 +1,4 @@
+import CacheAPI
 import CacheCore
 import CacheEngine
 import Logging
@@ -53,7 +54,15 @@ struct ListenSettings: Hashable, Sendable {
     var clientAuthentication = ClientAuthentication.required
     /// Whether cached content is served on the event loop.
     var isFastPathEnabled = true
+    var proxyProtocol = ProxyProtocol.off
+    /// The addresses of proxies in front of the service.
+    var trustedProxies: [NetworkRange] = []
+    /// The place of the address of a client.
+    var clientAddressFrom = ClientAddressRules.Source.connection
 }
+
+/// Whether connections begin with a PROXY header.
+enum ProxyProtocol: String, Hashable, Sendable, CaseIterable { case off, required }
 
 /// Whether a connection without a client certificate is refused.
 enum ClientAuthentication: String, Hashable, Sendable, CaseIterable { case required, optional }
@@ -145,6 +154,8 @@ struct LimitSettings: Hashable, Sendable {
     var maxConnections: Int?
     /// Maximum reads of content in progress; reads on the fast path do not count.
     var maxConcurrentReads = 8192
+    /// Limits for each address of a client.
+    var perAddress = AddressLimits()
     /// Maximum queued fills with a waiting reader.
     var maxQueuedFills = 4096
     /// Limits for media files and playlists.

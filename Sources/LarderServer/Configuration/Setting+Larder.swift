@@ -1,3 +1,4 @@
+import CacheAPI
 import CacheCore
 import CacheEngine
 import Logging
@@ -42,6 +43,21 @@ extension Setting<LarderSettings> {
                 "listen.fastPath", \.listen.isFastPathEnabled, .flag,
                 "answer requests for cached, fresh content without a wait; `false`: each request runs all steps of a "
                     + "read"
+            ).fixed(),
+            Setting(
+                "listen.proxyProtocol", \.listen.proxyProtocol, .choice,
+                "`required`: each connection begins with a header of the PROXY protocol, version 1 or 2, and comes from "
+                    + "`listen.trustedProxies`; others are closed, those of health checks included"
+            ).fixed(),
+            Setting(
+                "listen.trustedProxies", list: \.listen.trustedProxies, .network,
+                "addresses and networks of the proxies in front of the service; required by `listen.proxyProtocol` and "
+                    + "`listen.clientAddressFrom`, except with a Unix socket, which is trusted"
+            ).fixed(),
+            Setting(
+                "listen.clientAddressFrom", \.listen.clientAddressFrom, .choice,
+                "the address of a client: that of its `connection`, or the last one in `forwarded` (RFC 7239) or "
+                    + "`xForwardedFor` that is not in `listen.trustedProxies`"
             ).fixed(),
         ]
     }
@@ -197,9 +213,29 @@ extension Setting<LarderSettings> {
         ]
     }
 
+    /// Limits for each address of a client.
+    private static var perAddress: [Setting] {
+        [
+            Setting(
+                "limits.perAddress.connections", orNone: \.limits.perAddress.connections,
+                .count(1...1_000_000, example: 100),
+                "connections of one client address (IPv6: of a /64 network), except those of `listen.trustedProxies`; "
+                    + "further ones get `429`"),
+            Setting(
+                "limits.perAddress.streams", orNone: \.limits.perAddress.streams, .count(1...100_000, example: 20),
+                "streams of events and live statistics of one client address, with the same exceptions; further ones get `429`"
+            ),
+            Setting(
+                "limits.perAddress.requestsPerSecond", orNone: \.limits.perAddress.requestsPerSecond,
+                .count(1...1_000_000, example: 1000),
+                "requests per second of one client address, with the same exceptions and without health checks; further ones get `429`, and their "
+                    + "connection is closed"),
+        ]
+    }
+
     /// Limits of requests, connections, reads, and media files and playlists.
     private static var limits: [Setting] {
-        media + [
+        media + perAddress + [
             Setting(
                 "limits.bodyBytes", \.limits.bodyBytes, .memory(1024...(64 << 20), example: "1MiB"),
                 "largest request body (1 KiB–64 MiB), at most a quarter of `limits.requestBodies`"),

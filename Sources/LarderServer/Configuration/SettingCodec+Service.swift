@@ -56,6 +56,15 @@ extension SettingCodec<ListenAddress> {
     }
 }
 
+extension SettingCodec<NetworkRange> {
+    /// An address, or a network as an address and the number of its fixed bits.
+    static var network: SettingCodec {
+        SettingCodec(
+            "an IP address, or a network such as 10.0.0.0/8 without further bits", example: "10.0.0.0/8",
+            parse: { NetworkRange($0) }, write: \.description)
+    }
+}
+
 extension SettingCodec<UInt32> {
     /// The permissions of a file in octal digits.
     static var fileMode: SettingCodec {

@@ -19,7 +19,8 @@ extension Doctor {
                 ]
             }
             let probe = HealthProbe(
-                address: listen.address.dialable, path: "/health/live", isEncrypted: listen.tls != nil)
+                address: listen.address.dialable, path: "/health/live",
+                isEncrypted: listen.tls != nil || listen.proxyProtocol == .required)
             do throws(HealthProbe.Refusal) {
                 guard try probe.ask(within: .seconds(4)) == 200 else { throw HealthProbe.Refusal("is not alive") }
                 return [.ok(subject, "A running service listens on \(listen.address).")]

@@ -26,6 +26,7 @@ import Testing
             scrubbedBytes: next())
         stats.counter.connections = .init(active: Int(next()), limit: Int(next()), refused: Int(next()))
         stats.counter.reads = .init(active: Int(next()), limit: Int(next()), refused: Int(next()))
+        stats.counter.addressesRefused = Int(next())
         (stats.evictions, stats.evictedBytes) = (next(), next())
         for state in JobState.ofJobs { stats.jobs[state] = next() }
         (stats.pricePerGigabyte, stats.isReady) = (1, true)

@@ -15,6 +15,8 @@ import Testing
         "listen.address": "127.0.0.1:1", "listen.socketMode": "0600",
         "listen.tls.certificateFile": "c.pem", "listen.tls.keyFile": "k.pem", "listen.tls.clientCAFile": "ca.pem",
         "listen.tls.clientAuthentication": "optional", "listen.fastPath": "false",
+        "listen.proxyProtocol": "required", "listen.trustedProxies": "127.0.0.1",
+        "listen.clientAddressFrom": "forwarded",
         "dataDirectory": "d", "credentialsDirectory": "c", "fallbackDirectory": "f", "log.format": "json",
         "log.access": "off", "dashboard.enabled": "false", "jobs.concurrency": "3", "scrub.interval": "7d",
         "scrub.bytesPerSecond": "1MiB", "telemetry.traces.endpoint": "http://127.0.0.1/v1/traces",
@@ -31,7 +33,8 @@ import Testing
         #expect(Set(table.map(\.key)) == Set(Self.fixed.keys))
         for setting in table {
             var changed = running
-            try setting.parse(.scalar(try #require(Self.fixed[setting.key])), &changed)
+            let text = try #require(Self.fixed[setting.key])
+            try setting.parse(setting.isList ? .list([text]) : .scalar(text), &changed)
 
             #expect(changed != running, "\(setting.key)")
             #expect(changed.keepingFixed(of: running) == running, "\(setting.key)")

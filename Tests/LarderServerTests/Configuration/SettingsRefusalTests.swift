@@ -46,6 +46,13 @@ private let notAddress =
             ("listen.address", "::1:80", "listen.address: \"::1:80\" \(notAddress)"),
             ("listen.address", ":80", "listen.address: \":80\" \(notAddress)"),
             ("listen.address", "a:70000", "listen.address: \"a:70000\" \(notAddress)"),
+            ("listen.proxyProtocol", "required", "listen.trustedProxies: is required by listen.proxyProtocol"),
+            ("listen.clientAddressFrom", "forwarded", "listen.trustedProxies: is required by listen.clientAddressFrom"),
+            (
+                "listen.trustedProxies", "127.0.0.1,10.0.0.1/8",
+                "listen.trustedProxies: \"10.0.0.1/8\" is not an IP address, or a network such as 10.0.0.0/8 without "
+                    + "further bits (try 10.0.0.0/8)"
+            ),
             ("listen.tls.keyFile", "k.pem", "listen.tls.certificateFile: is required by listen.tls.keyFile"),
             ("listen.tls.certificateFile", "c.pem", "listen.tls.keyFile: is required by listen.tls.certificateFile"),
             (

@@ -1,3 +1,4 @@
+import CacheCore
 import CacheEngine
 import Synchronization
 
@@ -52,11 +53,14 @@ struct AdmissionLimits: Sendable {
     let connections: ConnectionPermits
     /// Limits content reads that need a wait.
     let reads: AdmissionLimiter
+    /// Limits for each address of a client.
+    let addresses: AddressLimiter
 
     /// The limit on connections is fixed: the listener's backlog and the open files depend on it.
-    init(_ live: LiveAPISettings) {
+    init(_ live: LiveAPISettings, clock: any Clock<Duration>) {
         connections = ConnectionPermits(limit: live.values.limits.maxConnections)
         reads = AdmissionLimiter(limit: live.values.limits.maxConcurrentReads)
+        addresses = AddressLimiter(limits: { live.values.limits.perAddress }, uptime: clock.stopwatch())
     }
 
     /// The current use of both limits, for statistics.
@@ -64,6 +68,7 @@ struct AdmissionLimits: Sendable {
         var figures = AdmissionStats()
         figures.connections = connections.figures
         figures.reads = reads.figures
+        figures.addressesRefused = addresses.refused
         return figures
     }
 }

@@ -33,6 +33,12 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
     private let permit: ConnectionPermits.Permit?
     private let connections: ConnectionPermits
     private let makeRequestID: @Sendable () -> String
+    private let client: ConnectionClient?
+    private let addresses: AddressLimiter?
+    /// Whether a PROXY header will state the address of the client.
+    private let awaitsAddress: Bool
+    /// The connection as its address counts it.
+    private var claim: AddressLimiter.Claim?
     /// The time until which the client must send more of a request, and the error that it gets otherwise. Nil while no
     /// request bytes are expected.
     private var deadline: (end: NIODeadline, error: CacheError)?
@@ -76,9 +82,13 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
 
     init(
         presence: DisconnectSignal, limits: APISettings.Limits, connections: ConnectionPermits,
-        permit: ConnectionPermits.Permit?, makeRequestID: @escaping @Sendable () -> String
+        permit: ConnectionPermits.Permit?, client: ConnectionClient? = nil, addresses: AddressLimiter? = nil,
+        awaitsAddress: Bool = false, makeRequestID: @escaping @Sendable () -> String
     ) {
         self.presence = presence
+        self.client = client
+        self.addresses = addresses
+        self.awaitsAddress = awaitsAddress
         self.permit = permit
         regularHeaderTimeout = TimeAmount(limits.headerTimeout)
         idleTimeout = TimeAmount(limits.idleTimeout)
@@ -96,7 +106,26 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
 
     func channelActive(context: ChannelHandlerContext) {
         if permit == nil { refuse(ConnectionPermits.refusal, context) }
+        if !awaitsAddress { countConnection(context) }
         context.fireChannelActive()
+    }
+
+    /// Counts the connection by the address of the client. Connections of trusted proxies carry those of many clients and
+    /// are not limited.
+    private func countConnection(_ context: ChannelHandlerContext) {
+        guard let client, let addresses, !client.isTrusted else { return }
+        do throws(CacheError) {
+            claim = try addresses.claim(.connections, by: client.address)
+        } catch {
+            refuse(error, context)
+        }
+    }
+
+    /// Counts a request by the address of the client. Throws `.rateLimited` above the limit, which health checks have not.
+    private func countRequest(_ head: HTTPRequestHead) throws(CacheError) {
+        guard let addresses, addresses.limitsRequests, !ConnectionPermits.isHealthCheck(head.uri) else { return }
+        let client = try client?.client { head.headers[$0] }
+        try addresses.countRequest(by: client?.limitedAddress)
     }
 
     /// Ends the connection, because another one has taken over its permit: with 503 if it has sent no request, otherwise
@@ -110,8 +139,12 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
 
     // MARK: Requests answered by `PreparedResponseSender`, which bypass this handler
 
-    /// Whether the connection is idle: no request in progress, no half-closed client, no error, no shutdown.
-    var isIdle: Bool { unanswered == 0 && unsent == 0 && leave == nil && !isOver && !isQuiescing }
+    /// Whether a response may bypass this handler: no request in progress, no half-closed client, no error, no shutdown,
+    /// and no limit on the requests of an address.
+    var isIdle: Bool {
+        unanswered == 0 && unsent == 0 && leave == nil && !isOver && !isQuiescing
+            && addresses?.limitsRequests != true
+    }
 
     /// Makes the permit busy with a request. Returns false if the permit does not cover it.
     func begin(_ target: String) -> Bool {
@@ -262,6 +295,7 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
             isReading = true
             unanswered += 1
             guard begin(head.uri) else { return refuse(ConnectionPermits.refusal, context) }
+            do throws(CacheError) { try countRequest(head) } catch { return refuse(error, context) }
             expectBody(context)
         case .body(let part): windowBytes += part.readableBytes
         case .end:
@@ -316,6 +350,7 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
             if !isOver, unanswered == 0, deadline == nil { expectRequest(context) }
             return
         }
+        if event is ProxyHeaderHandler.Completed { return countConnection(context) }
         if case .handshakeCompleted? = event as? TLSUserEvent { isEncrypted = true }
         if event is ChannelShouldQuiesceEvent, isBusy || isReading {
             isQuiescing = true
@@ -338,6 +373,7 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
 
     func channelInactive(context: ChannelHandlerContext) {
         cancelAll()
+        claim?.giveBack()
         presence.left()
         context.fireChannelInactive()
     }

@@ -20,6 +20,7 @@ struct HTTPServerChannel: ServerChildChannel {
         let presence: DisconnectSignal
         /// Nil without client authentication.
         let certificate: ClientCertificate?
+        let client: ConnectionClient
 
         var channel: any Channel { stream.channel }
     }
@@ -34,16 +35,21 @@ struct HTTPServerChannel: ServerChildChannel {
     /// The prepared responses of each event loop.
     let responseCaches: PreparedResponseCaches
     let connections: ConnectionPermits
+    let addresses: AddressLimiter
+    let clientAddresses: ClientAddressRules
     let sendBufferBudget: SendBufferBudget
     let pacing: CongestionControl
     /// The rates of limited readers.
     let rates: ReaderRates
+    /// The log of the service.
+    let logger: Logger
 
     /// Claims a permit for the connection and adds all handlers. Called on the channel's event loop.
     ///
     /// A connection without a permit gets the same handlers; ``ConnectionTimeoutHandler`` then sends 503.
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
         let presence = DisconnectSignal()
+        let client = ConnectionClient(channel, clientAddresses)
         // `displaced` runs on another connection's thread, possibly before the handler exists.
         let watches =
             NIOLoopBoundBox.makeEmptyBox(valueType: ConnectionTimeoutHandler.self, eventLoop: channel.eventLoop)
@@ -58,6 +64,9 @@ struct HTTPServerChannel: ServerChildChannel {
         return channel.eventLoop.makeCompletedFuture {
             try channel.syncOptions?.setOption(.writeBufferWaterMark, value: mark)
             let pipeline = channel.pipeline.syncOperations
+            if clientAddresses.requiresProxyHeader {
+                try pipeline.addHandler(ProxyHeaderHandler(client, logger: self.logger))
+            }
             var certificate: ClientCertificate?
             if let certificates {
                 try pipeline.addHandler(NIOSSLServerHandler(context: certificates.context))
@@ -69,50 +78,53 @@ struct HTTPServerChannel: ServerChildChannel {
             }
             let limits = live.values.limits
             let watch = ConnectionTimeoutHandler(
-                presence: presence, limits: limits, connections: connections, permit: permit,
+                presence: presence, limits: limits, connections: connections, permit: permit, client: client,
+                addresses: addresses, awaitsAddress: clientAddresses.requiresProxyHeader,
                 makeRequestID: { [random] in random.identifier() })
             watches.value = watch
-            try addHandlers(to: channel, limits, watch: watch, permit: permit, certificate)
+            try addHandlers(to: channel, limits, watch: watch, permit: permit, certificate, client)
             try pipeline.addHandlers(
                 HTTP1ToHTTPServerCodec(secure: false), HTTPConnectionStateHandler(logger: logger))
             let stream = try HTTP1Channel.Value(
                 wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true))
-            return Value(stream: stream, presence: presence, certificate: certificate)
+            return Value(stream: stream, presence: presence, certificate: certificate, client: client)
         }
     }
 
     /// Adds the handlers between the socket (or TLS) and Hummingbird's codec.
     private func addHandlers(
         to channel: any Channel, _ limits: APISettings.Limits, watch: ConnectionTimeoutHandler,
-        permit: ConnectionPermits.Permit?, _ certificate: ClientCertificate?
+        permit: ConnectionPermits.Permit?, _ certificate: ClientCertificate?, _ client: ConnectionClient
     ) throws {
         let pipeline = channel.pipeline.syncOperations
         let sendBuffer = SendBufferTuning(in: sendBufferBudget)
         var prepared: PreparedResponseSender?
-        // With a client certificate equal requests do not mean the same reader.
-        if content.isFastPathEnabled, certificate == nil, permit != nil {
+        // With a client certificate equal requests do not mean the same reader, and fields of proxies are to be checked.
+        if content.isFastPathEnabled, certificate == nil, permit != nil, clientAddresses.source == .connection {
             prepared = PreparedResponseSender(
                 responseCache: responseCaches.responseCache(of: channel.eventLoop), responder: content,
-                sendBuffer: sendBuffer, watch: watch)
+                sendBuffer: sendBuffer, watch: watch, client: client)
         }
         try RequestDecoder.add(to: pipeline, limits, prepared: prepared)
         let handlers: [any RemovableChannelHandler] = [
             HTTP1FramingHandler(wallClock: wallClock, limits: limits, permit: permit),
-            RequestHeadValidator(), watch,
+            RequestHeadValidator(client), watch,
             ContentHandler(
                 responder: content, sendBuffer: sendBuffer, rates: rates, prepared: prepared,
-                certificate: certificate),
+                certificate: certificate, client: client),
         ]
         try pipeline.addHandlers(handlers + ResponseCompression.makeHandlers())
     }
 
     /// Serves the requests of the connection on its event loop. The task-local values give them access to the
-    /// connection's signal and certificate.
+    /// connection's signal, certificate and addresses.
     func handle(value: Value, logger: Logger) async {
         await withTaskExecutorPreference(EventLoopExecutor(value.channel.eventLoop)) {
             await DisconnectSignal.$current.withValue(value.presence) {
                 await ClientCertificate.$current.withValue(value.certificate) {
-                    await http.handle(value: value.stream, logger: logger)
+                    await ConnectionClient.$current.withValue(value.client) {
+                        await http.handle(value: value.stream, logger: logger)
+                    }
                 }
             }
         }

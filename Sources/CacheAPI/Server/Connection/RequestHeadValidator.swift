@@ -3,7 +3,7 @@ import NIOCore
 import NIOHTTP1
 
 /// Channel handler that rejects request heads which the HTTP decoder accepts and RFC 9112 forbids: targets (§3.2),
-/// `Host` (§3.2) and transfer codings (§6.1).
+/// `Host` (§3.2) and transfer codings (§6.1). It also rejects invalid statements of trusted proxies.
 ///
 /// It stands before Hummingbird's codec, which keeps only the first `Host` field. The authority of an absolute target
 /// replaces the field (§3.2.2).
@@ -13,6 +13,10 @@ final class RequestHeadValidator: ChannelInboundHandler, RemovableChannelHandler
 
     /// Set by the first rejected head; everything after it is ignored.
     private var isOver = false
+    /// Nil without a connection (tests).
+    private let client: ConnectionClient?
+
+    init(_ client: ConnectionClient? = nil) { self.client = client }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !isOver else { return }
@@ -20,6 +24,7 @@ final class RequestHeadValidator: ChannelInboundHandler, RemovableChannelHandler
         do throws(CacheError) {
             try Self.checkCodings(head)
             try Self.checkHost(head)
+            _ = try client?.client { head.headers[$0] }
             guard let authority = try Self.authority(of: head) else { return context.fireChannelRead(data) }
             head.headers.replaceOrAdd(name: "Host", value: authority)
             context.fireChannelRead(wrapInboundOut(.head(head)))

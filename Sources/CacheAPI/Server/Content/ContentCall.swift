@@ -15,8 +15,8 @@ struct ContentCall: Sendable {
     let host: String?
     let fields: HTTPFields
     let credentials: RequestCredentials
-    /// The client's address, for the log; nil without a log.
-    let client: String?
+    /// Nil without a connection (tests).
+    let client: RequestClient?
     let requestID: String
     /// The time since the request was received.
     let stopwatch: @Sendable () -> Duration
@@ -33,7 +33,7 @@ struct ContentCall: Sendable {
     func logged(by reader: Reader?, inFull: Bool) -> LoggedRequest {
         guard inFull else { return LoggedRequest(method: method.rawValue, path: target) }
         return LoggedRequest(
-            method: method.rawValue, path: target, client: client, userAgent: fields[.userAgent],
+            method: method.rawValue, path: target, client: client?.text, userAgent: fields[.userAgent],
             referer: fields[.referer], token: reader?.id)
     }
 

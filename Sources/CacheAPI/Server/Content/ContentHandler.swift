@@ -45,6 +45,8 @@ final class ContentHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private let rates: ReaderRates
     /// The client certificate of the connection; nil without client authentication.
     private let certificate: ClientCertificate?
+    /// Nil without a connection (tests).
+    private let client: ConnectionClient?
     /// Nil without prepared responses.
     private let prepared: PreparedResponseSender?
     /// Nil before the handler is added and after it is removed.
@@ -69,13 +71,14 @@ final class ContentHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     init(
         responder: ContentResponder, sendBuffer: SendBufferTuning, rates: ReaderRates,
-        prepared: PreparedResponseSender?, certificate: ClientCertificate? = nil
+        prepared: PreparedResponseSender?, certificate: ClientCertificate? = nil, client: ConnectionClient? = nil
     ) {
         self.responder = responder
         self.sendBuffer = sendBuffer
         self.rates = rates
         self.prepared = prepared
         self.certificate = certificate
+        self.client = client
         prepared?.handler = self
     }
 
@@ -121,6 +124,11 @@ final class ContentHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case (.closed, _): break
         default: pass(part, context)
         }
+    }
+
+    /// The client of a request. ``RequestHeadValidator`` has checked its fields.
+    private func client(of head: HTTPRequestHead) -> RequestClient? {
+        do throws(CacheError) { return try client?.client { head.headers[$0] } } catch { return client?.client }
     }
 
     private static func hasBody(_ head: HTTPRequestHead) -> Bool {
@@ -185,8 +193,7 @@ final class ContentHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// Starts the response to a content request. Returns false if the request does not name content.
     private func answer(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) -> Bool {
-        let call = responder.call(
-            head, certificate: certificate, client: context.channel.clientAddress)
+        let call = responder.call(head, certificate: certificate, client: client(of: head))
         guard let call else { return false }
         if let response = responder.answerAtOnce(call) {
             prepared?.learn(head, response)

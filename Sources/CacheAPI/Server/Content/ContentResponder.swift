@@ -31,7 +31,7 @@ struct ContentResponder: Sendable {
     ///
     /// - Parameter client: The client's address, for the log; evaluated only if it is needed.
     func call(
-        _ head: HTTPRequestHead, certificate: ClientCertificate? = nil, client: @autoclosure () -> String? = nil
+        _ head: HTTPRequestHead, certificate: ClientCertificate? = nil, client: RequestClient? = nil
     ) -> ContentCall? {
         guard head.uri.utf8.count <= gate.live.values.limits.urlBytes else { return nil }
         let (target, signature) = gate.access.strip(RequestTarget.originForm(head.uri))
@@ -41,7 +41,7 @@ struct ContentResponder: Sendable {
             isHead: head.method == .HEAD, target: target, content: content, host: head.headers.first(name: "Host"),
             fields: fields,
             credentials: RequestCredentials(fields, subjects: certificate?.subjects ?? [], signature: signature),
-            client: recorder.log.isEnabled ? client() : nil,
+            client: client,
             requestID: RequestMiddleware.accepted(fields[.requestID]) ?? random.identifier(),
             stopwatch: clock.stopwatch())
     }
@@ -75,7 +75,7 @@ struct ContentResponder: Sendable {
     }
 
     /// Returns a prepared response for another range; nil if its bytes are not available without a wait.
-    func answer(_ preparedResponse: PreparedResponse, _ range: ByteRange, at time: Timestamp, client: String?)
+    func answer(_ preparedResponse: PreparedResponse, _ range: ByteRange, at time: Timestamp, client: RequestClient?)
         -> ContentResponse?
     {
         let stopwatch = clock.stopwatch()
@@ -84,8 +84,8 @@ struct ContentResponder: Sendable {
         else { return nil }
         let requestID = random.identifier()
         let head = preparedResponse.form.head(range, of: preparedResponse.view, as: requestID, at: time)
-        let logged = preparedResponse.logged(for: client)
-        let note = noted(read, Admission(preparedResponse.reader), RequestLogContext(), begin(logged))
+        let logged = preparedResponse.logged(for: client?.text)
+        let note = noted(read, Admission(preparedResponse.reader), RequestLogContext(), begin(logged, client: client))
         return ContentResponse(
             head: head, body: .content(ContentBody(read, note: note, stopwatch: stopwatch), first: first), note: note,
             line: AccessLogEntry(
@@ -179,21 +179,23 @@ struct ContentResponder: Sendable {
     private func admit(
         _ call: ContentCall, _ reference: AssetReference?, _ access: ContentAccess
     ) throws(CacheError) -> Admission {
-        try gate.admitContent(call.credentials, call.target, host: call.host, access: access, reference: reference)
+        try gate.admitContent(
+            call.credentials, call.target, host: call.host, client: call.client, access: access, reference: reference)
     }
 
     /// The trace of a request.
     private func begin(_ call: ContentCall) -> RequestTrace? {
         guard tracing.tracer.isEnabled else { return nil }
         return tracing.begin(
-            method: call.method.rawValue, path: call.path, route: call.content.pattern, call.fields)
+            method: call.method.rawValue, path: call.path, route: call.content.pattern, call.fields,
+            client: call.client)
     }
 
     /// The trace of a request with a prepared response. It has no `traceparent`.
-    func begin(_ logged: LoggedRequest) -> RequestTrace? {
+    func begin(_ logged: LoggedRequest, client: RequestClient?) -> RequestTrace? {
         guard tracing.tracer.isEnabled else { return nil }
         return tracing.begin(
-            method: logged.method, path: logged.path, route: ContentTarget.mountedPattern, nil)
+            method: logged.method, path: logged.path, route: ContentTarget.mountedPattern, nil, client: client)
     }
 
     /// Records the result of a read.
@@ -228,7 +230,7 @@ struct ContentResponder: Sendable {
         read.sign(&fields)
         if let renewal = admission.renewal, !isUnmet {
             // The renewed cookie of a signature (RFC 9246 §3.3). No cache must keep such a field.
-            fields[.setCookie] = renewal.cookie(isEncrypted: gate.isEncrypted)
+            fields[.setCookie] = renewal.cookie(isEncrypted: call.client?.isEncrypted ?? gate.isEncrypted)
             fields[.cacheControl] = "private, no-store"
         }
         return response(

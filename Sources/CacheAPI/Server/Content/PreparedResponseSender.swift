@@ -15,6 +15,7 @@ final class PreparedResponseSender {
     private let responder: ContentResponder
     private let sendBuffer: SendBufferTuning
     private let watch: ConnectionTimeoutHandler
+    private let client: ConnectionClient?
     /// Sends responses of more than one piece.
     weak var handler: ContentHandler?
     /// The context of the encoder: bytes written there reach the socket, or TLS, unchanged. Nil before it is added.
@@ -27,12 +28,13 @@ final class PreparedResponseSender {
 
     init(
         responseCache: PreparedResponseCache, responder: ContentResponder, sendBuffer: SendBufferTuning,
-        watch: ConnectionTimeoutHandler
+        watch: ConnectionTimeoutHandler, client: ConnectionClient? = nil
     ) {
         self.responseCache = responseCache
         self.responder = responder
         self.sendBuffer = sendBuffer
         self.watch = watch
+        self.client = client
     }
 
     func attach(to encoder: ChannelHandlerContext?) { self.encoder = encoder }
@@ -112,22 +114,22 @@ final class PreparedResponseSender {
             let body = response.write(range, as: requestID, at: time, to: &buffer, fromFile: responder.sendsFiles)
         else {
             responseCache.giveBack(buffer)
-            return sendInPieces(response, range, at: time, client: encoder.channel.clientAddress)
+            return sendInPieces(response, range, at: time, client: client?.client)
         }
+        let client = client?.client
         // The response is one write, which follows at once: its first byte is not later than this.
         let sending = Sending(
             response: response, range: range, time: time, buffer: buffer, body: body,
             file: body.piece.map { PinnedFile($0) }, start: start, firstByte: encoder.eventLoop.now,
             requestID: requestID,
-            client: responder.recorder.log.isEnabled ? encoder.channel.clientAddress : nil,
-            span: responder.begin(response.logged)?.span)
+            client: client?.text, span: responder.begin(response.logged, client: client)?.span)
         watch.beginBypass()
         write(sending, buffer, encoder)
         return true
     }
 
     private func sendInPieces(
-        _ response: PreparedResponse, _ range: ByteRange, at time: Timestamp, client: String?
+        _ response: PreparedResponse, _ range: ByteRange, at time: Timestamp, client: RequestClient?
     ) -> Bool {
         guard let handler, let answer = responder.answer(response, range, at: time, client: client) else {
             return false

@@ -86,10 +86,3 @@ struct ListenerService: Service {
         try await server.run()
     }
 }
-
-extension Channel {
-    /// The address of the client for logs; `unix` for a Unix socket.
-    var clientAddress: String? {
-        if case .unixDomainSocket = localAddress { "unix" } else { remoteAddress?.ipAddress }
-    }
-}

@@ -27,14 +27,17 @@ package struct APIContext: RequestContext {
     let presence: DisconnectSignal?
     /// Closes the connection.
     let disconnect: @Sendable () -> Void
-    /// The address of the client; nil without a connection (tests).
-    let clientAddress: String?
+    /// The addresses of the connection; nil without one (tests).
+    let connection: ConnectionClient?
+    /// The client; nil without a connection (tests). ``SignedTargetResponder`` sets that of the request.
+    var client: RequestClient?
 
     package init(source: ApplicationRequestContextSource) {
         coreContext = .init(source: source)
         note = RequestLogContext()
         disconnect = { [channel = source.channel] in channel.close(promise: nil) }
-        clientAddress = source.channel.clientAddress
+        connection = ConnectionClient.current
+        client = connection?.client
         credentials = RequestCredentials(subjects: ClientCertificate.current?.subjects ?? [])
         presence = DisconnectSignal.current
     }

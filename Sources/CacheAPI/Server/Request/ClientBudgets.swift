@@ -6,9 +6,11 @@ struct ClientBudgets: Sendable {
     let bodies: UsageBudget
     /// The open event streams.
     let followers: UsageBudget
+    /// The event streams of each address.
+    let addresses: AddressLimiter
     let feed: EventFeed
 
-    init(_ live: LiveAPISettings, feed: EventFeed) {
+    init(_ live: LiveAPISettings, addresses: AddressLimiter, feed: EventFeed) {
         bodies = UsageBudget {
             let total = live.values.limits.requestBodies
             return UsageBudget.Limits(total: total, share: total / 4, reserve: total / 4)
@@ -17,6 +19,7 @@ struct ClientBudgets: Sendable {
             let total = live.values.limits.followers
             return UsageBudget.Limits(total: total, share: max(1, total / 10))
         }
+        self.addresses = addresses
         self.feed = feed
     }
 }

@@ -83,11 +83,13 @@ struct EventStreamBody<Renderer: EventRenderer>: Sendable {
 }
 
 extension Response {
-    /// A response with server-sent events. Throws `.overloaded` above the limits on followers.
+    /// A response with server-sent events. Throws `.overloaded` above the limits on followers, and `.rateLimited` above
+    /// that of the client's address.
     static func events<Renderer: EventRenderer>(
         _ renderer: Renderer, _ context: APIContext
     ) throws(CacheError) -> Response {
         guard let budgets = context.budgets else { throw CacheError(.internal, "The request has no budget.") }
+        let stream = try budgets.addresses.claim(.streams, by: context.client?.limitedAddress)
         let claim = budgets.followers.claim(for: context.permission?.reader)
         switch claim.grow(by: 1) {
         case nil: break
@@ -105,7 +107,10 @@ extension Response {
         return Response(
             status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"],
             body: ResponseBody { writer in
-                defer { claim.giveBack() }
+                defer {
+                    claim.giveBack()
+                    stream?.giveBack()
+                }
                 try await body.send(to: &writer)
                 try await writer.finish(nil)
             })

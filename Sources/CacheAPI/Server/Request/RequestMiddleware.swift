@@ -29,7 +29,8 @@ package struct RequestMiddleware: RouterMiddleware {
         context.requestID = Self.accepted(request.headers[.requestID]) ?? random.identifier()
         let path = String(request.uri.path.prefix { $0 != "#" })
         let route = tracing.tracer.isEnabled ? routes.pattern(of: path) : nil
-        let trace = tracing.begin(method: request.method.rawValue, path: path, route: route, request.headers)
+        let trace = tracing.begin(
+            method: request.method.rawValue, path: path, route: route, request.headers, client: context.client)
         context.note.update { $0.span = trace?.span }
         var response: Response
         do {
@@ -146,7 +147,7 @@ package struct RequestMiddleware: RouterMiddleware {
     /// The parts of the request that its log entry names.
     private func logged(_ request: Request, _ context: APIContext) -> LoggedRequest {
         LoggedRequest(
-            method: request.method.rawValue, path: request.uri.path, client: context.clientAddress,
+            method: request.method.rawValue, path: request.uri.path, client: context.client?.text,
             userAgent: request.headers[.userAgent], referer: request.headers[.referer],
             token: context.reader?.id)
     }

@@ -14,7 +14,10 @@ struct RequestTracing: Sendable {
     /// - Parameters:
     ///   - route: The pattern of the path; nil if it is unknown.
     ///   - fields: The request's fields; nil if it has no `traceparent`.
-    func begin(method: String, path: String, route: String?, _ fields: HTTPFields?) -> RequestTrace? {
+    ///   - client: Nil without a connection (tests).
+    func begin(
+        method: String, path: String, route: String?, _ fields: HTTPFields?, client: RequestClient? = nil
+    ) -> RequestTrace? {
         guard tracer.isEnabled else { return nil }
         let incoming = fields.flatMap {
             TraceContext(traceparent: $0[values: .traceparent], tracestate: $0[values: .tracestate])
@@ -25,6 +28,7 @@ struct RequestTracing: Sendable {
         }
         span.set("http.request.method", method)
         span.set("url.path", LoggedPath.masked(path))
+        if let client { span.set("client.address", client.text) }
         if let route {
             span.rename("\(method) \(route)")
             span.set("http.route", route)

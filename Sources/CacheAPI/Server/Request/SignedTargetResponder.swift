@@ -3,7 +3,7 @@ import HTTPTypes
 package import Hummingbird
 
 /// Responder before the router: takes the signature out of a content URL, so that routes, logs, traces and problem
-/// documents see the target without it.
+/// documents see the target without it. It also finds the client of the request.
 package struct SignedTargetResponder<Base: HTTPResponder>: HTTPResponder where Base.Context == APIContext {
     package typealias Context = APIContext
 
@@ -19,6 +19,7 @@ package struct SignedTargetResponder<Base: HTTPResponder>: HTTPResponder where B
         var context = context
         let given = request.head.path ?? ""
         context.targetBytes = given.utf8.count
+        context.client = context.connection?.client(request.headers)
         let (target, signature) = live.values.access.strip(RequestTarget.originForm(given))
         context.credentials = RequestCredentials(
             request.headers, subjects: context.credentials.subjects, signature: signature)
