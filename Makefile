@@ -131,7 +131,7 @@ else
 	done; exit $$status
 endif
 
-media: setup ## prefetch seconds of generated media, stop the upstream, and play them with ffmpeg, mpv and Chromium; kills; comparison with nginx (ONLY=mp4,hls ONLY=kills ONLY=compare)
+media: setup ## prefetch seconds of media, stop the upstream, and play them with ffmpeg, mpv, Chromium and GStreamer; requests beside ffmpeg; kills; comparison with nginx (ONLY=mp4,hls,real ONLY=economy ONLY=kills ONLY=compare)
 	$(RELEASE) --product larder
 	@ONLY='$(ONLY)' scripts/media $(LARDER)
 

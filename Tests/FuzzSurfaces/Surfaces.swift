@@ -39,8 +39,9 @@ package struct Surface: Sendable {
             text in
             switch ProxyHeader.parse(Array(text.utf8)) {
             case .incomplete: text.utf8.count < ProxyHeader.maxBytes
-            case .complete(let length, let source):
-                length <= text.utf8.count && source.map { NetworkAddress($0.description) == $0 } ?? true
+            case .complete(let length, .address(let address)):
+                length <= text.utf8.count && NetworkAddress(address.description) == address
+            case .complete(let length, .proxy), .complete(let length, .unknown): length <= text.utf8.count
             case .malformed(let reason): reason.hasSuffix(".")
             }
         },

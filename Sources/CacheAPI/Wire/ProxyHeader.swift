@@ -5,11 +5,19 @@ package enum ProxyHeader {
     package enum Outcome: Hashable, Sendable {
         /// The bytes are the beginning of a header.
         case incomplete
-        /// The header ends after `length` bytes. `source`: the address of the client; nil: the proxy states none, and the
-        /// connection is its own (`UNKNOWN`, `LOCAL`).
-        case complete(length: Int, source: NetworkAddress?)
+        /// The header ends after `length` bytes.
+        case complete(length: Int, source: Source)
         /// The bytes are no header; the text is a sentence.
         case malformed(String)
+    }
+
+    /// The client of the connection.
+    package enum Source: Hashable, Sendable {
+        case address(NetworkAddress)
+        /// The proxy itself: `LOCAL`.
+        case proxy
+        /// A client whose address the proxy does not state: `UNKNOWN`, or a Unix socket of the proxy.
+        case unknown
     }
 
     /// The maximum length of a header of version 1 (section 2.1).
@@ -43,14 +51,14 @@ package enum ProxyHeader {
             return .malformed("The PROXY header does not end with CR LF.")
         }
         let parts = text.split(separator: " ", omittingEmptySubsequences: false)
-        if parts[1] == "UNKNOWN" { return .complete(length: end + 1, source: nil) }
+        if parts[1] == "UNKNOWN" { return .complete(length: end + 1, source: .unknown) }
         guard parts.count == 6, parts[1] == "TCP4" || parts[1] == "TCP6", parts[4...].allSatisfy(isPort) else {
             return .malformed("The PROXY header must state TCP4 or TCP6, two addresses and two ports, or UNKNOWN.")
         }
         let addresses = parts[2...3].compactMap { part in part.contains(":") == (parts[1] == "TCP6") ? part : nil }
             .compactMap { NetworkAddress($0) }
         guard addresses.count == 2 else { return .malformed("The PROXY header contains an invalid address.") }
-        return .complete(length: end + 1, source: addresses[0])
+        return .complete(length: end + 1, source: .address(addresses[0]))
     }
 
     private static func isPort(_ text: Substring) -> Bool {
@@ -72,13 +80,15 @@ package enum ProxyHeader {
         guard bytes.count >= 16 + length else { return .incomplete }
         let address: Int
         switch (command, family) {
-        case (0, _), (_, 0x00): return .complete(length: 16 + length, source: nil)
+        case (0, _): return .complete(length: 16 + length, source: .proxy)
+        case (_, 0x00): return .complete(length: 16 + length, source: .unknown)
         case (_, 0x11): address = 4
         case (_, 0x21): address = 16
-        case (_, 0x31) where length >= 216: return .complete(length: 16 + length, source: nil)
+        case (_, 0x31) where length >= 216: return .complete(length: 16 + length, source: .unknown)
         default: return .malformed("The PROXY header has an address family other than TCP or Unix.")
         }
         guard length >= 2 * address + 4 else { return .malformed("The PROXY header is too short for its addresses.") }
-        return .complete(length: 16 + length, source: NetworkAddress(bytes: bytes[16..<(16 + address)]))
+        let source = NetworkAddress(bytes: bytes[16..<(16 + address)]).map(Source.address) ?? .unknown
+        return .complete(length: 16 + length, source: source)
     }
 }

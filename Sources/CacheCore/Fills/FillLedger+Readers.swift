@@ -95,6 +95,8 @@ extension FillLedger {
         let presence = lookUp(reader)
         guard presence == .pending else {
             readers[id]?.waitingSince = nil
+            // The upstream has answered another reader.
+            if reader.pendingFailure?.until != nil { readers[id]?.pendingFailure = nil }
             return (presence, [])
         }
         if let code = reader.dismissal { return (.over(code), []) }
@@ -146,7 +148,7 @@ extension FillLedger {
             return now - since >= limit
         }
         var actions = late.flatMap { id, reader in
-            notify(reader.pendingFailure.map { WaitOutcome($0.code) } ?? .timedOut, to: id)
+            notify(reader.pendingFailure.flatMap { $0.until == nil ? nil : WaitOutcome($0.code) } ?? .timedOut, to: id)
         }
         actions += repeatPatiently()
         for index in fills.indices where fills[index].keptUntil.map({ now >= $0 }) == true {

@@ -6,6 +6,15 @@ extension MediaIndex {
         case transportStream(TransportStreamMap)
     }
 
+    /// The approximate memory of the refinement in bytes.
+    package var refinementBytes: Int {
+        switch refinement {
+        case .matroska(let map): 40 * map.points.count
+        case .transportStream(let map): 32 * map.times.points.count
+        case .mp3, nil: 0
+        }
+    }
+
     /// Divides the pieces that contain the end of a span of time. Reads media data that the span needs.
     package mutating func refine(for time: Range<Double>, _ source: MediaSource) async throws(MediaError) {
         switch refinement {

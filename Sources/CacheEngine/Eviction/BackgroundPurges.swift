@@ -53,8 +53,9 @@ final class BackgroundPurges: Sendable {
             defer { context.openAssets.release(asset) }
             // An asset that was opened after the selection is a new one.
             guard let record = asset.record, selected.contains(AssetVersion(record)) else { continue }
-            evictor.purge(asset)
+            // A commit in between must not take the file for one that is already removed.
             catalog.forgetPurged(id)
+            evictor.purge(asset)
         }
     }
 
@@ -77,11 +78,11 @@ final class BackgroundPurges: Sendable {
         }
     }
 
-    /// Deletes all selected assets.
+    /// Deletes all selected assets. After a cancellation the next start goes on.
     func removeSelected() async throws(CacheError) {
-        // The rows of the assets that were open: their space is released with their last reader.
-        try await context.commits.flush()
-        while true {
+        while !Task.isCancelled {
+            // The rows of the assets that were open: their space is released with their last reader.
+            try await context.commits.flush()
             let (assets, diskBytes) = try await context.store.removePurged(limit: Self.batch)
             guard !assets.isEmpty else { return }
             context.space.used(changedBy: -diskBytes)

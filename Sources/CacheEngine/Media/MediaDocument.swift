@@ -43,7 +43,7 @@ package enum MediaDocument: Sendable {
     var byteCount: Int {
         switch self {
         case .index(let index):
-            index.tracks.reduce(256 + 320 * index.chapters.count) {
+            index.tracks.reduce(256 + 320 * index.chapters.count + index.refinementBytes) {
                 $0 + 40 * $1.pieces.count + 8 * $1.syncTimes.count + 128
             }
         // Most URIs of segments share their storage with the playlist or are short.

@@ -1,5 +1,6 @@
 import CacheCore
 import CacheStore
+import Synchronization
 
 extension MediaInspector {
     /// The number of media playlists that are read at a time.
@@ -15,16 +16,8 @@ extension MediaInspector {
         of playlist: MediaPlaylist, at target: AssetTarget, for owner: TokenOwner?
     ) async throws(CacheError) -> PlaylistContents {
         var loaded: [PlaylistContents.Rendition] = []
-        var rest = limits.segments
         for rendition in await mediaPlaylists(of: playlist, at: target, for: owner) {
             var contents = rendition
-            if rest < contents.rendition.segments.count {
-                contents = PlaylistContents.Rendition(
-                    rendition: rendition.rendition, target: rendition.target, isLive: rendition.isLive,
-                    error: MediaError.tooLarge("The segments of all renditions together").cacheError)
-                contents.rendition.segments = []
-            }
-            rest -= contents.rendition.segments.count
             await findFiles(of: &contents, for: owner)
             loaded.append(contents)
         }
@@ -45,6 +38,7 @@ extension MediaInspector {
         of playlist: MediaPlaylist, at target: AssetTarget, for owner: TokenOwner?
     ) async -> [PlaylistContents.Rendition] {
         let renditions = playlist.renditions
+        let budget = SegmentBudget(limits.segments)
         return await withTaskGroup(of: (Int, PlaylistContents.Rendition).self) { group in
             var loaded: [PlaylistContents.Rendition?] = Array(repeating: nil, count: renditions.count)
             for (index, rendition) in renditions.enumerated() {
@@ -55,7 +49,7 @@ extension MediaInspector {
                         return (index, .init(rendition: rendition, target: target, isLive: isLive))
                     }
                     do throws(CacheError) {
-                        return (index, try await self.load(rendition, uri, of: target, for: owner))
+                        return (index, try await self.load(rendition, uri, of: target, for: owner, budget))
                     } catch {
                         return (index, .init(rendition: rendition, target: target, isLive: isLive, error: error))
                     }
@@ -68,7 +62,8 @@ extension MediaInspector {
 
     /// A rendition with the segments of its media playlist.
     private func load(
-        _ rendition: MediaPlaylist.Rendition, _ uri: String, of target: AssetTarget, for owner: TokenOwner?
+        _ rendition: MediaPlaylist.Rendition, _ uri: String, of target: AssetTarget, for owner: TokenOwner?,
+        _ budget: SegmentBudget
     ) async throws(CacheError) -> PlaylistContents.Rendition {
         // It would be fetched with other credentials than those that opened the playlist.
         guard !target.isReadersOwn else { throw AssetTarget.readerRequired }
@@ -79,7 +74,11 @@ extension MediaInspector {
             throw CacheError(.unsupportedMedia, "The playlist refers to a file that is no media playlist.")
         }
         var loaded = PlaylistContents.Rendition(rendition: rendition, target: asset.target, isLive: media.isLive)
-        loaded.rendition.segments = media.renditions.first?.segments ?? []
+        let segments = media.renditions.first?.segments ?? []
+        guard budget.take(segments.count) else {
+            throw MediaError.tooLarge("The segments of all renditions together").cacheError
+        }
+        loaded.rendition.segments = segments
         return loaded
     }
 
@@ -166,5 +165,21 @@ extension MediaInspector {
             }
         }
         return presence
+    }
+}
+
+/// The number of segments that all renditions of a playlist may still have together.
+private final class SegmentBudget: Sendable {
+    private let left: Mutex<Int>
+
+    init(_ count: Int) { left = Mutex(count) }
+
+    /// Whether `count` segments were left, which then are taken.
+    func take(_ count: Int) -> Bool {
+        left.withLock { left in
+            guard count <= left else { return false }
+            left -= count
+            return true
+        }
     }
 }

@@ -21,6 +21,8 @@ package final class MediaInspector: Sendable {
         let document: MediaDocument
     }
 
+    /// The largest number of bytes that a call fetches. Fragmented files without an index are read as a whole.
+    private static let fetchLimit: Int64 = 256 << 20
     /// The memory for kept documents in bytes.
     private static let capacity = 64 << 20
 
@@ -124,7 +126,9 @@ package final class MediaInspector: Sendable {
         defer { asset.leave(reader) }
         _ = try await asset.settle(reader)
         try asset.record?.generation.checkSucceeded()
-        return try await document(of: asset, MediaReader(asset: asset, reader: reader))
+        var media = MediaReader(asset: asset, reader: reader)
+        media.byteLimit = Self.fetchLimit
+        return try await document(of: asset, media)
     }
 
     /// Reads the lifetime of a complete playlist from its text. Text without a playlist keeps the heuristic lifetime.

@@ -10,6 +10,8 @@ struct MediaReader: Sendable {
     let reader: FillLedger.ReaderID?
     /// The rate limiter of a job; nil: no limit.
     var pace: PrefetchRateLimiter?
+    /// The largest number of bytes that are fetched; jobs have no limit beside those of the index.
+    var byteLimit = Int64.max
     /// The requests and bytes of the reader.
     let usage = Usage()
 
@@ -56,6 +58,9 @@ struct MediaReader: Sendable {
         guard !asset.look({ $0.ledger.extents.gaps(in: range) }).isEmpty else { return }
         try usage.countRequest(limit: limit)
         let gaps = asset.look { $0.ledger.extents.gaps(in: MediaIndex.blocks(of: range).clamped(to: 0..<length)) }
+        guard gaps.reduce(usage.fetchedBytes, { $0 + $1.length }) <= byteLimit else {
+            throw .tooLarge("The index needs more than \(byteLimit) bytes of the file, which a job with `play` fetches")
+        }
         do throws(CacheError) {
             for gap in gaps { try await follow(gap, reader) }
         } catch {

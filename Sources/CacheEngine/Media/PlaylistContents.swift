@@ -38,8 +38,9 @@ struct PlaylistContents: Sendable {
         /// Whether a range is on disk; nil: the whole file.
         func contains(_ range: ByteRange?) -> Bool {
             guard let range = range ?? length.map({ 0..<$0 }) else { return false }
-            // A playlist can state a range beyond the end of the file.
-            return extents.contains(length.map { range.clamped(to: 0..<$0) } ?? range)
+            // A playlist can state a range that reaches or begins beyond the end of the file.
+            let part = length.map { range.clamped(to: 0..<$0) } ?? range
+            return !part.isEmpty && extents.contains(part)
         }
 
         /// The share of a range that is on disk, 0…1; nil: the whole file.

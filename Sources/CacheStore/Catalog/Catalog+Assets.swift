@@ -78,7 +78,11 @@ extension Catalog {
     /// partly cached; therefore a fill cannot exceed the limit later.
     private static func checkPins(atMost most: Int64, _ db: Database) throws {
         let bytes = try Int64.fetchOne(
-            db, sql: "SELECT coalesce(sum(max(coalesce(length, 0), cached_bytes)), 0) FROM assets WHERE is_pinned")
+            db,
+            sql: """
+                SELECT coalesce(sum(max(coalesce(length, 0), cached_bytes)), 0) FROM assets
+                    WHERE is_pinned AND id NOT IN (SELECT asset FROM purged)
+                """)
         guard bytes ?? 0 <= most else {
             throw CacheError(.conflict, "The pinned assets would exceed the policy's maxPinnedBytes.")
         }
@@ -206,10 +210,11 @@ extension Catalog {
     package func sizes(
         of ids: some Collection<AssetID> & Sendable
     ) async throws(CacheError) -> [AssetID: (length: Int64?, cachedBytes: Int64)] {
-        try await read { db in
+        let purged = purged
+        return try await read { db in
             let statement = try db.cachedStatement(sql: "SELECT length, cached_bytes FROM assets WHERE id = ?")
             var sizes: [AssetID: (length: Int64?, cachedBytes: Int64)] = [:]
-            for id in ids {
+            for id in ids where !purged.contains(id) {
                 sizes[id] = try Row.fetchOne(statement, arguments: [RowCoding.blob(id)]).map { ($0[0], $0[1]) }
             }
             return sizes

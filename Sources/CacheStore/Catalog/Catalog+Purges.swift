@@ -129,23 +129,28 @@ extension Catalog {
     }
 
     /// Deletes up to `limit` marked rows in one transaction and returns them. Their files must be unlinked, and the marks
-    /// then be ended in `purged`.
+    /// then be ended in `purged`. Rows of assets with a reported removal are left to that.
     func removePurged(limit: Int) async throws(CacheError) -> [RemovedAsset] {
         guard !purged.isEmpty else { return [] }
+        let purged = purged
         return try await write { db in
-            let rows = try Row.fetchAll(
+            var removed: [RemovedAsset] = []
+            let rows = try Row.fetchCursor(
                 db,
                 sql: """
-                    SELECT id, key, origin, generation, file_serial, purge FROM purged JOIN assets ON id = asset LIMIT ?
-                    """, arguments: [limit])
+                    SELECT id, key, origin, generation, file_serial, purge FROM purged JOIN assets ON id = asset
+                    """)
             let delete = try db.cachedStatement(sql: "DELETE FROM assets WHERE id = ?")
-            return try rows.map { row in
+            while removed.count < limit, let row = try rows.next() {
                 let id = try RowCoding.assetID(row[0])
+                guard purged.contains(id) else { continue }
                 let file = (row[4] as Int64?).map { FileName(asset: id, generation: row[3], serial: $0) }
                 let extents = try file.map { try ExtentTable.extents(of: $0.serial, db).runs } ?? []
-                try delete.execute(arguments: [row[0] as Data])
-                return RemovedAsset(id: id, key: row[1], origin: row[2], extents: extents, file: file, purge: row[5])
+                removed.append(
+                    RemovedAsset(id: id, key: row[1], origin: row[2], extents: extents, file: file, purge: row[5]))
             }
+            for asset in removed { try delete.execute(arguments: [RowCoding.blob(asset.id)]) }
+            return removed
         }
     }
 

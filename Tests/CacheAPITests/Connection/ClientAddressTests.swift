@@ -83,7 +83,7 @@ import Testing
     func aProxyHeaderStatesTheAddress() async throws {
         try await Self.run(proxy: true) { (service) async throws in
             for (header, client) in [
-                ("PROXY TCP4 192.0.2.7 192.0.2.8 1 2\r\n", "192.0.2.7"), ("PROXY UNKNOWN\r\n", "127.0.0.1"),
+                ("PROXY TCP4 192.0.2.7 192.0.2.8 1 2\r\n", "192.0.2.7"), ("PROXY UNKNOWN\r\n", "unknown"),
             ] {
                 for target in ["/v1/stats", "/o/media/a"] {
                     let connection = try await RawConnection(port: service.port)

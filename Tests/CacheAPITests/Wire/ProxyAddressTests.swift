@@ -55,12 +55,14 @@ import Testing
     func versionOneIsParsed() {
         let parse = { (text: String) in ProxyHeader.parse(Array(text.utf8)) }
         let four = "PROXY TCP4 255.255.255.255 255.255.255.254 65535 65534\r\n"
-        #expect(parse(four + "GET") == .complete(length: four.utf8.count, source: NetworkAddress("255.255.255.255")))
+        #expect(
+            parse(four + "GET")
+                == .complete(length: four.utf8.count, source: .address(NetworkAddress("255.255.255.255")!)))
         let six = "PROXY TCP6 ffff:f::ffff ffff:f::fffe 65535 0\r\n"
-        #expect(parse(six) == .complete(length: six.utf8.count, source: NetworkAddress("ffff:f::ffff")))
-        #expect(parse("PROXY UNKNOWN\r\n") == .complete(length: 15, source: nil))
+        #expect(parse(six) == .complete(length: six.utf8.count, source: .address(NetworkAddress("ffff:f::ffff")!)))
+        #expect(parse("PROXY UNKNOWN\r\n") == .complete(length: 15, source: .unknown))
         let long = "PROXY UNKNOWN ffff:f...f:ffff ffff:f...f:ffff 65535 65535\r\n"
-        #expect(parse(long) == .complete(length: long.utf8.count, source: nil))
+        #expect(parse(long) == .complete(length: long.utf8.count, source: .unknown))
         for count in 0..<four.utf8.count {
             #expect(ProxyHeader.parse(Array(four.utf8.prefix(count))) == .incomplete, "\(count)")
         }
@@ -87,17 +89,17 @@ import Testing
     @Test("A PROXY header of version 2 is parsed")
     func versionTwoIsParsed() {
         let four = Self.signature + [0x21, 0x11, 0, 12, 192, 0, 2, 1, 198, 51, 100, 2, 0xC0, 0, 0, 80]
-        #expect(ProxyHeader.parse(four + [1]) == .complete(length: 28, source: NetworkAddress("192.0.2.1")))
+        #expect(ProxyHeader.parse(four + [1]) == .complete(length: 28, source: .address(NetworkAddress("192.0.2.1")!)))
         // An addition (PP2_TYPE_NOOP) follows the addresses.
         let more = Self.signature + [0x21, 0x11, 0, 16, 192, 0, 2, 1, 198, 51, 100, 2, 0xC0, 0, 0, 80, 4, 0, 1, 0]
-        #expect(ProxyHeader.parse(more) == .complete(length: 32, source: NetworkAddress("192.0.2.1")))
+        #expect(ProxyHeader.parse(more) == .complete(length: 32, source: .address(NetworkAddress("192.0.2.1")!)))
         let source: [UInt8] = [0x20, 1, 0x0D, 0xB8] + [UInt8](repeating: 0, count: 11) + [7]
         let six = Self.signature + [0x21, 0x21, 0, 36] + source + source + [0, 1, 0, 2]
-        #expect(ProxyHeader.parse(six) == .complete(length: 52, source: NetworkAddress("2001:db8::7")))
+        #expect(ProxyHeader.parse(six) == .complete(length: 52, source: .address(NetworkAddress("2001:db8::7")!)))
         let local = Self.signature + [0x20, 0, 0, 0]
-        #expect(ProxyHeader.parse(local) == .complete(length: 16, source: nil))
+        #expect(ProxyHeader.parse(local) == .complete(length: 16, source: .proxy))
         let unix = Self.signature + [0x21, 0x31, 0, 216] + [UInt8](repeating: 47, count: 216)
-        #expect(ProxyHeader.parse(unix) == .complete(length: 232, source: nil))
+        #expect(ProxyHeader.parse(unix) == .complete(length: 232, source: .unknown))
         for count in 0..<four.count { #expect(ProxyHeader.parse(Array(four.prefix(count))) == .incomplete) }
         for wrong: [UInt8] in [
             [0x11, 0x11, 0, 12], [0x22, 0x11, 0, 12], [0x21, 0x12, 0, 12], [0x21, 0x41, 0, 0], [0x21, 0x11, 0, 11],

@@ -74,12 +74,18 @@ final class ConnectionClient: Sendable {
     var address: NetworkAddress? { end.withLock { $0 } }
 
     /// Whether the other end is a trusted proxy.
-    var isTrusted: Bool { address.map(rules.trusts) ?? isUnix }
+    var isTrusted: Bool { address.map(rules.trusts) ?? (isUnix && text.withLock { $0 == "unix" }) }
 
-    /// Sets the other end that a PROXY header states.
-    func proxied(_ address: NetworkAddress) {
+    /// Sets the other end that a PROXY header states. An unknown one has no address and is not trusted.
+    func proxied(_ source: ProxyHeader.Source) {
+        let address: NetworkAddress?
+        switch source {
+        case .proxy: return
+        case .unknown: address = nil
+        case .address(let stated): address = stated
+        }
         end.withLock { $0 = address }
-        text.withLock { $0 = address.description }
+        text.withLock { $0 = address?.description ?? "unknown" }
     }
 
     /// The client of all requests without a statement of a proxy; nil: unknown.

@@ -60,7 +60,7 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
         case .complete(let length, let source):
             alarm?.cancel()
             isComplete = true
-            if let source { client.proxied(source) }
+            client.proxied(source)
             received.moveReaderIndex(forwardBy: length)
             let rest = received
             received = ByteBuffer()

@@ -105,7 +105,9 @@ struct DASHTimes {
         if let end, edge >= end { total = ((end - start) / seconds - 1e-6).rounded(.up) }
         if info.kind == .list { total = min(total, Double(info.urls.count)) }
         if let last = info.endNumber { total = min(total, Double(last) - Double(first) + 1) }
-        let oldest = window.depth.map { max(0, ((edge - $0 - start) / seconds).rounded(.down)) } ?? 0
+        // Without a known edge the beginning of the window is unknown too.
+        let depth = window.edge == nil ? nil : window.depth
+        let oldest = depth.map { max(0, ((edge - $0 - start) / seconds).rounded(.down)) } ?? 0
         guard oldest < total else { return }
         guard total - oldest <= Double(limit) else { throw .tooLarge("segments") }
         for index in Int64(saturating: oldest)..<Int64(saturating: total) {

@@ -17,6 +17,7 @@ package enum MP3Parser {
     /// A file that is not longer is fetched at once: players read most of it.
     private static let smallFile: Int64 = 512 << 10
     private static let leastTail: Int64 = 8 << 10
+    private static let probeLength: Int64 = 32 << 10
     private static let slack: Int64 = 32 << 10
 
     /// The index of a file: one audio track with pieces of about one second.
@@ -96,12 +97,16 @@ package enum MP3Parser {
         if length <= smallFile { try await buffer.source.fetch(0..<length) }
         let end = max(run.position + run.byteCount, try await audioEnd(&buffer))
         let start = MediaTimeMap.Point(position: run.position, time: 0)
-        let probes = [run] + (try await probe(&buffer, run, until: end))
+        let middle = ByteRange(offset: run.position + (end - run.position) / 2, length: probeLength)
+        var probes =
+            [run] + (try await probe(&buffer, run, [MediaIndex.blocks(of: middle.prefix(1)), tail(of: end)], end))
         if probes.allSatisfy({ $0.isConstant && $0.first.bitRate == run.first.bitRate }) {
             let seconds = Double(end - run.position) * 8 / Double(run.first.bitRate)
             let map = MediaTimeMap(first: start, between: [], last: .init(position: end, time: seconds))
             return (Timing(map: map), true)
         }
+        // The average of a variable bit rate needs more frames.
+        probes = [run] + (try await probe(&buffer, run, [middle, max(0, end - probeLength)..<end], end))
         var points = [start]
         for (before, after) in zip(probes, probes.dropFirst()) where after.position > before.position {
             let rate = (before.bytesPerSecond + after.bytesPerSecond) / 2
@@ -116,16 +121,14 @@ package enum MP3Parser {
         return (Timing(map: map, seconds: 1, bytes: 16 << 10), false)
     }
 
-    /// Consecutive frames in the middle and at the end; positions without frames are omitted.
+    /// Consecutive frames in each range behind the first run, before `end`; ranges without frames are omitted.
     private static func probe(
-        _ buffer: inout MediaReadBuffer, _ run: MP3Run, until end: Int64
+        _ buffer: inout MediaReadBuffer, _ run: MP3Run, _ ranges: [ByteRange], _ end: Int64
     ) async throws(MediaError) -> [MP3Run] {
         var probes: [MP3Run] = []
-        let middle = MediaIndex.blocks(of: ByteRange(offset: run.position + (end - run.position) / 2, length: 1))
-        for range in [middle, tail(of: end)] where range.lowerBound > run.position {
-            let position = range.lowerBound
+        for range in ranges where range.lowerBound > run.position {
             let bytes = try await buffer.view(range.clamped(to: 0..<end))
-            if let probe = MP3Run(in: bytes, from: position, of: run.first) { probes.append(probe) }
+            if let probe = MP3Run(in: bytes, from: range.lowerBound, of: run.first) { probes.append(probe) }
         }
         return probes
     }

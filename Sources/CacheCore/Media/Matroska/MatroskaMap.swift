@@ -27,6 +27,9 @@ package struct MatroskaMap: Hashable, Sendable {
     private static let smallest: Int64 = 64 << 10
     /// The bytes behind the end of a span that are fetched with it: its slack, and an allowance for the estimate.
     private static let margin: Int64 = 128 << 10
+    /// The largest number of points, and of cached bytes that one call of ``explore(_:_:)`` reads.
+    private static let pointLimit = 400_000
+    private static let exploredBytes: Int64 = 256 << 20
     /// The first fetch in a file whose bit rate is unknown.
     private static let firstFetch: Int64 = 512 << 10
 
@@ -88,18 +91,22 @@ package struct MatroskaMap: Hashable, Sendable {
 
     /// Divides pieces whose first bytes only are cached. `source` reads cached bytes.
     mutating func explore(_ cached: ByteRangeSet, _ source: MediaSource) async throws(MediaError) {
-        for run in cached.runs {
+        var rest = Self.exploredBytes
+        for run in cached.runs where rest > 0 {
             guard let first = points.lastIndex(where: { $0.isCluster && $0.position < run.upperBound }),
                 run.contains(points[first].position)
             else { continue }
             let next = points[(first + 1)...].first { $0.isCluster }?.position ?? end
-            var walk = MatroskaWalk(source: source, clock: clock, limit: min(next, run.upperBound), margin: 0)
+            let walkEnd = min(next, run.upperBound, points[first].position + rest)
+            rest -= walkEnd - points[first].position
+            var walk = MatroskaWalk(source: source, clock: clock, limit: walkEnd, margin: 0)
             try await walk.run(from: points[first], until: .infinity)
-            add(walk, endsFile: walk.reachesLimit && next == end && run.upperBound >= end)
+            add(walk, endsFile: walk.reachesLimit && walkEnd == end)
         }
     }
 
     private mutating func add(_ walk: MatroskaWalk, endsFile: Bool) {
+        guard points.count + walk.clusters.count < Self.pointLimit else { return }
         var known = Dictionary(points.map { ($0.position, $0) }) { first, _ in first }
         let boundary = walk.boundary.flatMap { $0.position < end && known[$0.position]?.isCluster != true ? $0 : nil }
         for point in walk.clusters + [boundary].compactMap(\.self) {

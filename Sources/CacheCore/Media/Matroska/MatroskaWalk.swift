@@ -2,6 +2,8 @@
 struct MatroskaWalk {
     typealias Point = MatroskaMap.Point
 
+    /// The largest number of elements of a walk, and of its clusters.
+    private static let elementLimit = 200_000
     /// The largest number of fetches.
     private static let fetchLimit = 32
     /// The smallest fetch behind the first one.
@@ -62,7 +64,11 @@ struct MatroskaWalk {
     mutating func run(from start: Point, until end: Double) async throws(MediaError) {
         (self.start, self.end) = (start, end)
         var position = start.position
-        walk: while position < limit, end < .infinity || position + Self.headerLength <= limit {
+        var elementCount = 0
+        walk: while position < limit, elementCount < Self.elementLimit,
+            end < .infinity || position + Self.headerLength <= limit
+        {
+            elementCount += 1
             let bytes = try await view(position)
             guard let element = try? EBMLElement(bytes, at: position) else { break }
             switch element.id {
