@@ -39,7 +39,7 @@ final class BackgroundPurges: Sendable {
         endOpen(Set(plan.assets))
         var rest = plan.assets[...]
         while !rest.isEmpty {
-            forgetSegments(of: rest.prefix(Self.batch).map(\.id), at: now)
+            await forgetSegments(of: rest.prefix(Self.batch).map(\.id), at: now)
             rest = rest.dropFirst(Self.batch)
         }
         return marked
@@ -61,14 +61,16 @@ final class BackgroundPurges: Sendable {
 
     /// Removes the segments of closed assets from the space ledger, and counts those of assets that were opened since
     /// the selection.
-    private func forgetSegments(of ids: [AssetID], at now: Timestamp) {
+    private func forgetSegments(of ids: [AssetID], at now: Timestamp) async {
+        // After an error the segments stay until the policy chooses them.
+        let extents = (try? await context.store.catalog.purgedExtents(of: ids)) ?? [:]
         let (context, removals) = (context, context.openAssets.removals)
         let open = context.space.with { ledger in
             ids.filter { id in
                 guard context.store.catalog.isPurged(id) else { return false }
                 ledger.pinned.remove(id)
                 guard context.openAssets.isClosed(id, since: removals) else { return true }
-                ledger.count([], of: id, lastUse: now)
+                for run in extents[id] ?? [] { ledger.gone(run, of: id) }
                 return false
             }
         }

@@ -128,6 +128,20 @@ extension Catalog {
         return marks
     }
 
+    /// Returns the extents of the marked assets among these.
+    package func purgedExtents(of ids: [AssetID]) async throws(CacheError) -> [AssetID: [ByteRange]] {
+        try await read { db in
+            let select = try db.cachedStatement(
+                sql: "SELECT file_serial FROM purged JOIN assets ON id = asset WHERE asset = ?")
+            var extents: [AssetID: [ByteRange]] = [:]
+            for id in ids {
+                guard let file = try Int64.fetchOne(select, arguments: [RowCoding.blob(id)]) else { continue }
+                extents[id] = try ExtentTable.extents(of: file, db).runs
+            }
+            return extents
+        }
+    }
+
     /// Deletes up to `limit` marked rows in one transaction and returns them. Their files must be unlinked, and the marks
     /// then be ended in `purged`. Rows of assets with a reported removal are left to that.
     func removePurged(limit: Int) async throws(CacheError) -> [RemovedAsset] {
