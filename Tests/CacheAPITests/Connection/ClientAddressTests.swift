@@ -11,6 +11,7 @@ import Testing
     /// Runs a service with these rules, which trust 127.0.0.0/8, 10.0.0.0/8 and 2001:db8:1::/48.
     private static func run(
         _ source: ClientAddressRules.Source = .connection, proxy: Bool = false, trusts: Bool = true,
+        headerTimeout: Duration = .seconds(300),
         limits: AddressLimits = AddressLimits(), _ body: @Sendable @escaping (TestService) async throws -> Void
     ) async throws {
         let trusted = ["127.0.0.0/8", "10.0.0.0/8", "2001:db8:1::/48"].compactMap { NetworkRange($0) }
@@ -19,6 +20,7 @@ import Testing
             settings: {
                 $0.clientAddresses = ClientAddressRules(
                     requiresProxyHeader: proxy, trusted: trusts ? trusted : [], source: source)
+                $0.clientAddresses.headerTimeout = headerTimeout
             }
         ) { (service) async throws in
             service.upstream.serve("/a", LoopbackAsset(size: 1000))
@@ -114,7 +116,7 @@ import Testing
             try await connection.send("PROXY UNKNOWN\r\nGET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
             #expect(try await connection.response() == nil)
         }
-        try await Self.run(proxy: true) { (service) async throws in
+        try await Self.run(proxy: true, headerTimeout: .milliseconds(10)) { (service) async throws in
             let connection = try await RawConnection(port: service.port)
             try await connection.send("PROXY TCP4 192.0.2.7")
             #expect(await connection.rest().isEmpty)

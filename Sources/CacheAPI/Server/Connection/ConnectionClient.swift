@@ -20,6 +20,8 @@ package struct ClientAddressRules: Hashable, Sendable {
     /// The addresses of proxies. Statements of other addresses are ignored.
     package var trusted: [NetworkRange]
     package var source: Source
+    /// The time for a complete PROXY header.
+    package var headerTimeout = Duration.seconds(3)
 
     package init(requiresProxyHeader: Bool = false, trusted: [NetworkRange] = [], source: Source = .connection) {
         self.requiresProxyHeader = requiresProxyHeader
@@ -27,6 +29,7 @@ package struct ClientAddressRules: Hashable, Sendable {
         self.source = source
     }
 
+    /// Whether the address is one of a proxy.
     func trusts(_ address: NetworkAddress) -> Bool { trusted.contains { $0.contains(address) } }
 }
 
@@ -72,6 +75,9 @@ final class ConnectionClient: Sendable {
 
     /// The other end of the connection; nil for a Unix socket.
     var address: NetworkAddress? { end.withLock { $0 } }
+
+    /// The time for a complete PROXY header.
+    var headerTimeout: Duration { rules.headerTimeout }
 
     /// Whether the other end is a trusted proxy.
     var isTrusted: Bool { address.map(rules.trusts) ?? (isUnix && text.withLock { $0 == "unix" }) }

@@ -4,7 +4,7 @@ import NIOCore
 
 /// Channel handler that removes the PROXY header from the start of a connection, before TLS.
 ///
-/// It closes a connection that does not come from a trusted proxy, or has no complete header within 3 s. Then nothing is
+/// It closes a connection that does not come from a trusted proxy, or has no complete header in time. Then nothing is
 /// sent, because the other end may be a proxy or a client.
 final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
@@ -12,9 +12,6 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     /// Event for the handlers behind: the address of the client is known.
     struct Completed: Sendable {}
-
-    /// The time for the header.
-    private static let patience = TimeAmount.seconds(3)
 
     private let client: ConnectionClient
     private let logger: Logger
@@ -37,7 +34,7 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
             return refuse("The connection does not come from an address of listen.trustedProxies.", context)
         }
         let here = NIOLoopBound((self, context), eventLoop: context.eventLoop)
-        alarm = context.eventLoop.scheduleTask(in: Self.patience) {
+        alarm = context.eventLoop.scheduleTask(in: TimeAmount(client.headerTimeout)) {
             here.value.0.refuse("No complete PROXY header arrived in time.", here.value.1)
         }
     }
