@@ -34,11 +34,11 @@ struct MediaReader: Sendable {
             fetch: { range throws(MediaError) in try await fetch(range, length: length, limit: limits.fragments) })
     }
 
-    /// Counts the upstream requests of parsers, and the bytes that they fetched.
+    /// Counts the upstream requests of parsers, and holds the ranges that they fetched.
     final class Usage: Sendable {
-        private let counts = Mutex((requests: 0, bytes: Int64(0)))
+        private let counts = Mutex((requests: 0, fetched: ByteRangeSet()))
 
-        var fetchedBytes: Int64 { counts.withLock { $0.bytes } }
+        fileprivate var fetched: ByteRangeSet { counts.withLock { $0.fetched } }
 
         /// Throws `.tooLarge` if the number of requests exceeds the limit.
         fileprivate func countRequest(limit: Int) throws(MediaError) {
@@ -49,7 +49,7 @@ struct MediaReader: Sendable {
             guard requests <= limit else { throw .tooLarge("The index of the file needs more than \(limit) requests") }
         }
 
-        fileprivate func countBytes(_ bytes: Int64) { counts.withLock { $0.bytes += bytes } }
+        fileprivate func count(_ range: ByteRange) { counts.withLock { _ = $0.fetched.insert(range) } }
     }
 
     /// Fetches the missing bytes of a range in whole blocks, which players read; nothing without a reader.
@@ -58,7 +58,7 @@ struct MediaReader: Sendable {
         guard !asset.look({ $0.ledger.extents.gaps(in: range) }).isEmpty else { return }
         try usage.countRequest(limit: limit)
         let gaps = asset.look { $0.ledger.extents.gaps(in: MediaIndex.blocks(of: range).clamped(to: 0..<length)) }
-        guard gaps.reduce(usage.fetchedBytes, { $0 + $1.length }) <= byteLimit else {
+        guard gaps.reduce(usage.fetched.byteCount, { $0 + $1.length }) <= byteLimit else {
             throw .tooLarge("The index needs more than \(byteLimit) bytes of the file, which a job with `play` fetches")
         }
         do throws(CacheError) {
@@ -66,6 +66,22 @@ struct MediaReader: Sendable {
         } catch {
             throw .unreadable(error)
         }
+    }
+
+    /// The first request of a reader that does not know the media.
+    private static let opening = 0..<MediaDocument.openingBytes
+
+    /// Waits for the rest of the first request: a parser may fail on the first bytes, while the others still arrive.
+    func finishOpening() async {
+        guard let reader else { return }
+        do throws(CacheError) { try await follow(Self.opening, reader) } catch {}  // the error of the parser counts
+    }
+
+    /// The ranges that were fetched for the index, the first request included.
+    var fetched: ByteRangeSet {
+        var fetched = usage.fetched
+        for run in asset.look({ $0.ledger.extents.runs(in: Self.opening) }) { fetched.insert(run) }
+        return fetched
     }
 
     /// Fetches a range at the rate limit of the job, and waits for it without reading it.
@@ -76,7 +92,7 @@ struct MediaReader: Sendable {
             if let pace { try await pace.take(piece.length) }
             asset.want(piece, by: reader)
             while case .bytes(let present) = try await asset.settle(reader) {
-                usage.countBytes(present.length)
+                usage.count(present)
                 asset.advance(reader, to: present.upperBound)
             }
             rest = piece.upperBound..<rest.upperBound

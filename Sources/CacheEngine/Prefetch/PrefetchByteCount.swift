@@ -40,10 +40,9 @@ struct PrefetchByteCount {
     /// Sets the item's total size in bytes.
     mutating func measured(_ bytes: Int64) { progress.bytesTotal = bytes }
 
-    /// Counts the bytes that were fetched for the index of an item that fails. `opening`: the extents of its first request.
-    mutating func failed(fetched bytes: Int64, opening: [ByteRange]) {
-        let own = opening.reduce(Int64(0)) { $0 + $1.length - before.byteCount(in: $1) }
-        progress.bytesFromUpstream += bytes + own
+    /// Counts the ranges that were fetched for an item that fails.
+    mutating func failed(fetched: ByteRangeSet) {
+        progress.bytesFromUpstream += fetched.runs.reduce(Int64(0)) { $0 + $1.length - before.byteCount(in: $1) }
     }
 
     /// Counts `range`, which is on disk now.

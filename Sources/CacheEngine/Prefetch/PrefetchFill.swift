@@ -166,11 +166,10 @@ struct PrefetchFill {
                 tally.resolved([], playlist.result(from: own.time))
             }
         } catch {
-            guard [.unsupportedMedia, .malformedMedia, .mediaIndexTooLarge].contains(error.code),
-                play.otherwise != .fail
-            else {
-                let opening = asset.look { $0.ledger.extents.runs(in: 0..<MediaDocument.openingBytes) }
-                tally.failed(fetched: bytes.usage.fetchedBytes, opening: opening)
+            let isOfMedia = [.unsupportedMedia, .malformedMedia, .mediaIndexTooLarge].contains(error.code)
+            guard isOfMedia, play.otherwise != .fail else {
+                if isOfMedia { await bytes.finishOpening() }
+                tally.failed(fetched: bytes.fetched)
                 throw error
             }
             item.ranges = play.otherwise == .head ? ["bytes=0-\(PlayRequest.headBytes - 1)"] : []

@@ -164,10 +164,14 @@ import Testing
         #expect(upstream.requests.count == before)
     }
 
-    @Test("A failed item reports the bytes that it fetched, and names the other ways")
-    func failure() async throws {
+    @Test(
+        "A failed item reports the bytes that it fetched, and names the other ways",
+        arguments: [nil, LoopbackFault.pace(bytesPerSecond: 256 << 10)])
+    func failure(fault: LoopbackFault?) async throws {
         let bytes = Array("RIFF....WAVE".utf8) + [UInt8](repeating: 0, count: 100_000)
-        upstream.serve("/a.wav", LoopbackAsset(content: bytes, contentType: "audio/wav"))
+        var file = LoopbackAsset(content: bytes, contentType: "audio/wav")
+        file.faults = [fault].compactMap(\.self)
+        upstream.serve("/a.wav", file)
         try await cache().run { cache in
             let item = try await items(of: try await play("a.wav", 0..<1, cache), cache).first
             #expect(item?.state == .failed && item?.error?.code == "unsupportedMedia")
@@ -176,7 +180,7 @@ import Testing
             let sent = upstream.requests(for: "/a.wav").compactMap(\.range).map {
                 $0.clamped(to: 0..<Int64(bytes.count)).length
             }
-            #expect(!sent.isEmpty && item?.bytesFromUpstream == sent.reduce(0, +))
+            #expect(!sent.isEmpty && item?.bytesFromUpstream == sent.reduce(0, +), "\(item as Any) \(sent)")
         }
     }
 
