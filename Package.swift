@@ -49,7 +49,9 @@ let package = Package(
         .target(name: "CacheSimulation", dependencies: ["CacheCore"], swiftSettings: settings),
         .target(
             name: "CacheStore",
-            dependencies: ["CacheCore", "CLinux", logging, crypto, .product(name: "GRDB", package: "GRDB.swift")],
+            dependencies: [
+                "CacheCore", "CLinux", logging, crypto, cryptoExtras, .product(name: "GRDB", package: "GRDB.swift"),
+            ],
             swiftSettings: settings),
         .target(name: "CurlUpstream", dependencies: ["CacheCore", "CCurl", logging], swiftSettings: settings),
         .target(name: "CacheTracing", dependencies: ["CacheCore", logging, collections], swiftSettings: settings),

@@ -35,7 +35,7 @@ OWNERS = {
     r"Hummingbird\w*|NIOHTTP1|NIOHTTP2|NIOHTTPTypes\w*|NIOSSL|HTTPTypes|StructuredFieldValues": {"CacheAPI"},
     r"RawStructuredFieldValues": {"CacheCore", "CacheAPI"},
     r"GRDB\w*": {"CacheStore"},
-    r"CryptoExtras": {"WebTokens"},
+    r"CryptoExtras": {"CacheStore", "WebTokens"},
     r"CLinux": {"CacheStore", "LarderServer"},
     r"CCurl": {"CurlUpstream", "LarderServer"},
     r"ArgumentParser|Yams": {"LarderServer"},

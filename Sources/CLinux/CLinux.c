@@ -6,6 +6,7 @@
 #include <linux/openat2.h>
 #include <malloc.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/file.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
@@ -147,3 +148,5 @@ void larder_trim_heaps(void) {
     malloc_trim(0);
 #endif
 }
+
+int larder_forbid_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }

@@ -92,6 +92,7 @@ class Calls:
             self.evictions()
             self.purges()
             self.scrubs()
+            self.encryption()
             self.statistics()
             self.nulls()
             self.removals()
@@ -426,6 +427,12 @@ class Calls:
         if "listScrubs" in self.operations:
             listed = [entry.scrub_id for entry in self.call("listScrubs").items]
             expect(listed == [scrub.scrub_id], "listScrubs: wrong scrubs")
+
+    def encryption(self):
+        keys = self.call("getEncryption", kind="Encryption")
+        expect([key.key_id for key in keys.keys] == ["first"] and keys.active_key == "first", "getEncryption: wrong keys")
+        rotated = self.call("rotateMasterKey", status=202, kind="Encryption")
+        expect(rotated.rotation.active_key == "first", "rotateMasterKey: wrong key")
 
     # Statistics
 

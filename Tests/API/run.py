@@ -74,8 +74,11 @@ class Stage:
         hosts = f"127.0.0.1:{self.upstream.port}"
         keys = pathlib.Path(tempfile.mkdtemp())
         (keys / "test.key").write_text("0123456789abcdef0123456789abcdef")
+        master = pathlib.Path(tempfile.mkdtemp())
+        (master / "first").write_text("0123456789abcdef0123456789abcdef")
+        (master / "first").chmod(0o600)
         settings = [
-            f"upstream.allowedHosts={hosts}", "upstream.allowPrivateAddresses=true",
+            f"upstream.allowedHosts={hosts}", f"encryption.keysDirectory={master}", "upstream.allowPrivateAddresses=true",
             f"access.signing.keysDirectory={keys}",
         ]  # fmt: skip
         self.service = peers.Larder(1, program, settings)

@@ -88,6 +88,8 @@ ROWS = {
     "getPurge": Row("read", "checked", "plan"),
     "cancelPurge": Row("write", "checked", "plan", 204, consumes=True),
     "commitPurge": Row("write", "checked", "plan", consumes=True),
+    "getEncryption": Row("admin", "refused"),
+    "rotateMasterKey": Row("admin", "refused", status=409),
     "beginScrub": Row("admin", "refused", status=202, body={}),
     "listScrubs": Row("read", "refused"),
     "getScrub": Row("read", "refused", "scrub"),

@@ -16,7 +16,7 @@ struct TestStore {
     let commits: CommitQueue
 
     init(
-        in directory: TemporaryDirectory? = nil, disk: any Disk = SystemDisk(),
+        in directory: TemporaryDirectory? = nil, disk: any Disk = SystemDisk(), masterKeys: MasterKeys = MasterKeys(),
         limits: CommitQueue.Limits = CommitQueue.Limits(), openFileLimit: Int = 256,
         lost: @escaping @Sendable (FileName, ByteRangeSet) -> Void = { _, _ in },
         spoiled: @escaping @Sendable (FileName, [ByteRange]) -> Void = { _, _ in },
@@ -25,7 +25,7 @@ struct TestStore {
         self.directory = try directory ?? TemporaryDirectory()
         self.disk = disk
         store = try Store.open(
-            directory: self.directory.path("data"), disk: disk, openFileLimit: openFileLimit,
+            directory: self.directory.path("data"), disk: disk, masterKeys: masterKeys, openFileLimit: openFileLimit,
             wallClock: FixedClock(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         commits = CommitQueue(
             store: store, limits: limits, uptime: ContinuousClock().stopwatch(), lost: lost, spoiled: spoiled,
@@ -35,10 +35,11 @@ struct TestStore {
     /// Starts a generation of an asset, writes the ranges and reports them, without a flush.
     @discardableResult
     func fill(
-        _ number: UInt64, generation: Int64 = 1, length: Int64? = 1 << 20, _ ranges: ByteRange...
+        _ number: UInt64, generation: Int64 = 1, length: Int64? = 1 << 20, isEncrypted: Bool = false,
+        _ ranges: ByteRange...
     ) throws -> SparseFile {
         let record = Self.record(number, generation: generation, length: length)
-        let file = try store.createFile(asset: record.id, generation: generation)
+        let file = try store.createFile(asset: record.id, generation: generation, isEncrypted: isEncrypted)
         commits.began(record, file: file)
         for range in ranges { try grow(file, range) }
         return file
@@ -47,6 +48,13 @@ struct TestStore {
     func grow(_ file: SparseFile, _ range: ByteRange) throws {
         try file.write(at: range.lowerBound, Self.content(range))
         commits.grew(file, file.kept(range))
+    }
+
+    /// Master keys with these identifiers; the last one is active.
+    static func masterKeys(_ ids: String...) -> MasterKeys {
+        MasterKeys(
+            MasterKeys.Content(keys: ids.map { MasterKey(id: $0, key: Array(repeating: $0.utf8.last ?? 0, count: 32)) })
+        )
     }
 
     static func id(_ number: UInt64) -> AssetID { AssetID(high: number &* 0x9E37_79B9_7F4A_7C15, low: number) }

@@ -57,6 +57,9 @@ int larder_drop_pages(int descriptor, int64_t offset, int64_t length);
 /// Size in bytes of the largest folio of the page cache: the memory that one page of page table entries maps.
 int64_t larder_largest_folio(void);
 
+/// prctl(2) with PR_SET_DUMPABLE 0: no core dumps, and no tracing by other processes of the user.
+int larder_forbid_dumps(void);
+
 /// flock(2) with LOCK_EX | LOCK_NB: fails with EWOULDBLOCK if another open file description holds the lock.
 int larder_lock_exclusive(int descriptor);
 

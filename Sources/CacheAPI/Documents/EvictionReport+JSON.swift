@@ -7,7 +7,28 @@ extension EvictionReport {
         [
             "dryRun": .bool(isDryRun), "freedBytes": .integer(freedBytes), "assets": .count(assets),
             "pinnedAssets": .count(pinnedAssets), "planId": planID.map { .string($0) } ?? .null,
-            "entries": .array(entries.map(\.json)),
+            "entries": .array(entries.map(\.json)), "receipt": receipt?.json ?? .null,
+        ]
+    }
+}
+
+extension ErasureReceipt {
+    /// The `ErasureReceipt` schema.
+    var json: JSON {
+        [
+            "sequence": .integer(sequence), "erasedAt": .instant(erasedAt),
+            "assets": .array(
+                assets.map { asset in
+                    [
+                        "assetId": .string(asset.id.description), "nameDigest": .string(asset.nameDigest),
+                        "generation": .integer(asset.generation), "masterKey": .string(asset.masterKey),
+                    ]
+                }),
+            "copies": .array(copies.map(JSON.string)),
+            "coverage": .string(
+                "The keys are deleted in this store. Copies of the data directory from before become unreadable when the "
+                    + "named master keys are destroyed, which a rotation makes possible. Freed blocks of the file system and "
+                    + "of the device are not covered."),
         ]
     }
 }
@@ -67,6 +88,8 @@ package struct PurgeRequest: Decodable, Sendable {
     private var olderThanSeconds: Limited<AnySeconds>?
     /// Whether the selected assets become stale instead of being deleted, and whether nothing is changed.
     private(set) var soft, dryRun: Bool?
+    /// Whether the keys of the assets are deleted first, with a receipt.
+    private(set) var shred: Bool?
 
     /// The members of the schema.
     package static var keys: [String] { JSON.keys(of: Self.self) }
@@ -81,9 +104,12 @@ package struct PurgeRequest: Decodable, Sendable {
     /// Requires at least one condition, so that an empty body does not purge everything.
     package init(_ json: JSON) throws(CacheError) {
         self = try json.decode()
-        let conditions = Self.keys.filter { $0 != "soft" && $0 != "dryRun" }
+        let conditions = Self.keys.filter { !["soft", "dryRun", "shred"].contains($0) }
         guard conditions.contains(where: { json[$0] != nil }) else {
             throw .invalid("origin", "At least one of \(conditions.joined(separator: ", ")) is expected here.")
+        }
+        guard soft != true || shred != true else {
+            throw .invalid("shred", "A soft purge deletes nothing; remove soft or shred.")
         }
     }
 }
@@ -95,7 +121,8 @@ extension PurgePlan.Progress {
             "planId": .string(planID), "state": .string(state.rawValue), "soft": .bool(isSoft),
             "assets": .count(assets), "pinnedAssets": .count(pinnedAssets), "bytes": .integer(bytes),
             "assetsDone": .count(assetsDone), "assetsChanged": .count(assetsChanged),
-            "freedBytes": .integer(freedBytes), "expiresAt": .instant(expiresAt),
+            "freedBytes": .integer(freedBytes), "expiresAt": .instant(expiresAt), "shred": .bool(isErasure),
+            "receipt": receipt?.json ?? .null,
         ]
     }
 }

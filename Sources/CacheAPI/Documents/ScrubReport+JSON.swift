@@ -28,7 +28,7 @@ extension ScrubReport {
             "assetsDone": .integer(assetsDone), "bytesTotal": .integer(bytesTotal), "bytesDone": .integer(bytesDone),
             "badBlocks": .integer(badBlocks), "badBytes": .integer(badBytes), "damagedRows": .integer(damagedRows),
             "digests": .integer(digests), "badDigests": .integer(badDigests),
-            "error": .text(error),
+            "lockedAssets": .integer(lockedAssets), "error": .text(error),
         ]
     }
 }

@@ -122,6 +122,9 @@ extension Figure<StatsReport> {
             "store_free_disk_bytes", .gauge, .bytes, "Free bytes of the file system", "store.freeDiskBytes",
             \.stats.store.freeDiskBytes),
         Figure(
+            "store_locked_files", .gauge, .count, "Encrypted files whose master key is missing", "store.lockedFiles",
+            \.stats.store.lockedFiles),
+        Figure(
             "store_uncommitted_bytes", .gauge, .bytes,
             "Cached bytes that are not committed yet; a crash would lose them", "store.uncommittedBytes",
             \.stats.store.losses.bytes),

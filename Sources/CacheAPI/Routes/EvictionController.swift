@@ -30,8 +30,8 @@ struct EvictionController: Controller {
             let runsLater = Preferences(request).respondsLater
             let report = try await controller.evictions.purge(
                 order.selection(at: controller.evictions.now), keys: order.keys?.values.map(\.text),
-                urls: order.urls?.values.map(\.text), isSoft: order.soft ?? false, isDryRun: order.dryRun ?? false,
-                runsLater: runsLater, by: context.reader?.owner)
+                urls: order.urls?.values.map(\.text), isSoft: order.soft ?? false, isErasure: order.shred ?? false,
+                isDryRun: order.dryRun ?? false, runsLater: runsLater, by: context.reader?.owner)
             guard report.isInBackground, let id = report.planID else { return .json(report.json) }
             return Self.accepted(try controller.evictions.plan(id), asRequested: runsLater)
         },

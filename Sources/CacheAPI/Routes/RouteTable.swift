@@ -8,6 +8,7 @@ package struct RouteTable: Sendable {
         + FillController.routes.map(\.line) + JobController.routes.map(\.line) + StatsController.routes.map(\.line)
         + PolicyController.routes.map(\.line)
         + EvictionController.routes.map(\.line) + ScrubController.routes.map(\.line)
+        + EncryptionController.routes.map(\.line)
         + OriginController.routes.map(\.line)
         + SignatureController.routes.map(\.line)
         + EventController.routes.map(\.line) + ServiceController.routes.map(\.line)

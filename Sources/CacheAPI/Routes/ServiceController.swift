@@ -46,9 +46,9 @@ struct ServiceController: Controller {
         },
     ]
 
-    /// The response of a ready service, with notes about a damaged catalog and a missing key set if there are any.
+    /// The response of a ready service, with notes about a damaged catalog and missing keys if there are any.
     private var ready: Response {
-        let notes = [detail, missingKeySet].compactMap(\.self)
+        let notes = [detail, missingKeySet, missingMasterKey].compactMap(\.self)
         guard !notes.isEmpty else { return .json(["status": "ready"]) }
         return .json(["status": "ready", "detail": .string(notes.joined(separator: " "))])
     }
@@ -61,6 +61,12 @@ struct ServiceController: Controller {
             until it answers.
             """
         }
+    }
+
+    /// The note about encrypted files whose master key is missing; nil if there are none.
+    private var missingMasterKey: String? {
+        let files = cache.encryption.missingKeyFiles
+        return files > 0 ? "The master key of \(files) encrypted files is missing; see /v1/encryption." : nil
     }
 
     /// The note about a catalog that is damaged now or was damaged at the start; nil if neither applies.

@@ -4,7 +4,7 @@
 /// checksum that does not match reveals it.
 extension BlockChecksums {
     /// Reads a run from the file and returns its checksum; nil if the run cannot be read.
-    package typealias Look = (ByteRange) throws(CacheError) -> UInt32?
+    package typealias Look = (ByteRange) throws(CacheError) -> BlockSum?
 
     /// Adds `ranges` to the claimed ranges. `written` has the checksums computed during writing; runs without one are
     /// read from the file. Returns ranges that do not match their earlier checksum or cannot be read: they have no
@@ -25,7 +25,40 @@ extension BlockChecksums {
         for gap in ranges.flatMap({ gaps(in: $0) }).flatMap({ spared.gaps(in: $0) }) {
             for part in Self.cut(gap) { bad += try claim(part, look) }
         }
+        for range in ranges { bad += try joinKeyed(around: range, look) }
         return bad
+    }
+
+    /// Combines adjacent keyed pieces of a block, after a comparison with their checksums. Returns pieces that do not
+    /// match: they have no checksum then.
+    private mutating func joinKeyed(around range: ByteRange, _ look: Look) throws(CacheError) -> [ByteRange] {
+        var bad: [ByteRange] = []
+        for block in Self.cut(range) {
+            let start = block.lowerBound / Self.blockBytes * Self.blockBytes
+            var run: [Piece] = []
+            for piece in Array(pieces(touching: ByteRange(offset: start, length: Self.blockBytes))) {
+                guard case .keyed = piece.sum else { continue }
+                if let last = run.last, !last.precedes(piece) {
+                    bad += try join(run, look)
+                    run = []
+                }
+                run.append(piece)
+            }
+            bad += try join(run, look)
+        }
+        return bad
+    }
+
+    /// Replaces adjacent pieces by one; returns those that do not match.
+    private mutating func join(_ run: [Piece], _ look: Look) throws(CacheError) -> [ByteRange] {
+        guard run.count > 1 else { return [] }
+        var bad: [ByteRange] = []
+        for piece in run where try look(piece.range) != piece.sum {
+            remove(touching: piece.range)
+            bad.append(piece.range)
+        }
+        guard bad.isEmpty else { return bad }
+        return try claim(run[0].range.lowerBound..<run[run.count - 1].range.upperBound, look)
     }
 
     /// Removes `ranges` from the claimed ranges; their bytes must still be in the file. The rest of each split piece is
@@ -54,7 +87,7 @@ extension BlockChecksums {
         return bad
     }
 
-    /// Reads a run and adds its checksum; returns the run if it cannot be read.
+    /// Reads a run and sets its checksum; returns the run if it cannot be read.
     private mutating func claim(_ part: ByteRange, _ look: Look) throws(CacheError) -> [ByteRange] {
         guard let sum = try look(part) else { return [part] }
         insert(Piece(range: part, sum: sum))

@@ -1,21 +1,32 @@
-/// CRC-32C checksums of a file's bytes, by runs inside blocks.
+/// The checksum of a run of bytes.
+package enum BlockSum: Hashable, Sendable {
+    /// CRC-32C (RFC 3720 §12.1).
+    case crc32C(UInt32)
+    /// The first 128 bits of an HMAC-SHA256 with the key of an encrypted file. The two halves are big-endian.
+    case keyed(high: UInt64, low: UInt64)
+}
+
+/// Checksums of a file's bytes, by runs inside blocks.
 ///
-/// A piece lies inside one block of the file; adjacent pieces of a block are combined. A complete block therefore has
+/// A piece lies inside one block of the file; adjacent pieces of a block are combined. The sum of two CRC-32C pieces
+/// follows from theirs; that of keyed ones is computed from the bytes (``claim(_:written:look:)``). A complete block therefore has
 /// one checksum, and so has each run at the edge of an extent. The checksum of a part of a piece is unknown: to remove
 /// bytes from a piece, the caller must read the rest from the file.
 package struct BlockChecksums: Hashable, Sendable {
     /// The size of a block in bytes.
     package static let blockBytes: Int64 = 256 << 10
 
-    /// A run inside one block, and the CRC-32C of its bytes.
+    /// A run inside one block, and the checksum of its bytes.
     package struct Piece: Hashable, Sendable {
         package var range: ByteRange
-        package var sum: UInt32
+        package var sum: BlockSum
 
-        package init(range: ByteRange, sum: UInt32) {
+        package init(range: ByteRange, sum: BlockSum) {
             self.range = range
             self.sum = sum
         }
+
+        package init(range: ByteRange, sum: UInt32) { self.init(range: range, sum: .crc32C(sum)) }
     }
 
     /// In ascending order. No two pieces overlap, and none crosses the end of a block.
@@ -90,13 +101,16 @@ package struct BlockChecksums: Hashable, Sendable {
 }
 
 extension BlockChecksums.Piece {
-    /// Both pieces as one; nil unless `next` begins at the end of this piece, inside the same block.
+    /// Both pieces as one; nil unless ``precedes(_:)``, and for keyed checksums.
     fileprivate func joined(with next: Self) -> Self? {
-        guard range.upperBound == next.range.lowerBound, range.upperBound % BlockChecksums.blockBytes != 0 else {
-            return nil
-        }
+        guard precedes(next), case .crc32C(let first) = sum, case .crc32C(let second) = next.sum else { return nil }
         return Self(
             range: range.lowerBound..<next.range.upperBound,
-            sum: CRC32C.combine(sum, next.sum, secondLength: next.range.length))
+            sum: CRC32C.combine(first, second, secondLength: next.range.length))
+    }
+
+    /// Whether `next` begins at the end of this piece, inside the same block.
+    func precedes(_ next: Self) -> Bool {
+        range.upperBound == next.range.lowerBound && range.upperBound % BlockChecksums.blockBytes != 0
     }
 }

@@ -46,6 +46,8 @@ extension CacheError {
         /// The reader accepts cached content only (`only-if-cached`, RFC 9111 §5.2.1.7), and the content is not cached.
         case notCached
         case storageFull
+        /// Stored bytes are encrypted with a master key that the service does not have.
+        case encryptionKeyMissing
         /// The bytes are no media of a known format.
         case unsupportedMedia
         /// The media contradicts its own format.
@@ -150,6 +152,7 @@ extension CacheError.Code {
         case .overloaded: Row("overloaded", 503, .larder, [.retry])
         case .shuttingDown: Row("shuttingDown", 503, .larder)
         case .storageCorrupt: Row("storageCorrupt", 503, .larder)
+        case .encryptionKeyMissing: Row("encryptionKeyMissing", 503, .policy)
         case .cancelled: Row("cancelled", 503, .reader)
         case .upstreamTimedOut: Row("upstreamTimedOut", 504, .upstream, [.retry, .stale, .fallback, .ofUpstream])
         case .notCached: Row("notCached", 504, .reader)
@@ -360,6 +363,11 @@ extension CacheError.Code {
             "no disk space, disk quota or inode is left; or a prefetch item does not fit beside pinned assets "
                 + "and other jobs",
             "free disk space, raise `capacityBytes`, unpin assets; see [Operations](operations.md#full-disk)"
+        ),
+        (
+            .encryptionKeyMissing,
+            "the bytes are stored encrypted, and their master key is missing or wrong, or they were erased",
+            "restore the key; see [Encryption at rest](security.md#encryption-at-rest)"
         ),
         (
             .loop,

@@ -123,6 +123,10 @@ extension Setting<OriginSettings> {
     private static var storage: [Setting] {
         [
             Setting(
+                "encrypt", \.isEncrypted, .flag,
+                "store content encrypted; requires a master key (`encryption.keysDirectory` or `encryption.keyCommand`), "
+                    + "see [Encryption](security.md#encryption-at-rest)"),
+            Setting(
                 "storeRules.max", orNone: \.storeRules.maxBytes, .size(example: "4GiB"),
                 "do not store files longer than this"),
             Setting(

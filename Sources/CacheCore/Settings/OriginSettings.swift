@@ -189,6 +189,8 @@ package struct OriginSettings: Hashable, Sendable {
     package var quota = Quota()
     /// When bytes from the disk are compared with their checksums.
     package var verification: Verification = .first
+    /// Whether content is stored encrypted.
+    package var isEncrypted = false
 
     package init(baseURL: String) { self.baseURL = baseURL }
 

@@ -167,7 +167,7 @@ package struct AssetAdministration: Sendable {
         defer { context.openAssets.release(asset) }
         asset.look { state in
             summary.diskBytes = state.diskBytes
-            summary.filePath = state.ledger.isComplete && !state.isSpilled ? state.file?.path : nil
+            summary.filePath = state.ledger.isComplete && !state.isSpilled ? state.file?.plainPath : nil
             summary.activeReaders = state.ledger.readerCount
             summary.activeFills = state.ledger.fillCount
         }

@@ -51,13 +51,17 @@ extension OpenAsset {
     /// Creates the file of a generation. It is transient if the generation must not be stored, or if the disk provides
     /// no file; in both cases readers get their bytes. Throws `.overloaded` if no file descriptor is available.
     func makeFile(for generation: Generation) throws(CacheError) -> SparseFile {
-        guard generation.isStorable, !target.keepsNothing else { return try context.store.createTransient() }
+        let isEncrypted = target.settings.isEncrypted
+        guard generation.isStorable, !target.keepsNothing else {
+            return try context.store.createTransient(isEncrypted: isEncrypted)
+        }
         do throws(CacheError) {
-            return try context.store.createFile(asset: id, generation: generation.number)
+            return try context.store.createFile(
+                asset: id, generation: generation.number, isEncrypted: isEncrypted)
         } catch  where error.code != .overloaded {
             context.logger.error(
                 "an asset cannot be stored and is passed through", metadata: ["asset": "\(id)", "error": "\(error)"])
-            return try context.store.createTransient()
+            return try context.store.createTransient(isEncrypted: isEncrypted)
         }
     }
 }

@@ -47,8 +47,11 @@ extension OpenAsset {
                 // An eviction may punch the range during the read. The bytes count only if the ledger has lost none
                 // meanwhile.
                 let before = look { $0.ledger.extents.contains(chunk) ? $0.ledger.losses : nil }
-                let buffer = try await threads.read(chunk, of: file)
-                return before != nil && look { $0.ledger.losses } == before ? .bytes(buffer) : .evicted
+                let isLost = { before == nil || self.look { $0.ledger.losses } != before }
+                do throws(CacheError) {
+                    let buffer = try await threads.read(chunk, of: file)
+                    return isLost() ? .evicted : .bytes(buffer)
+                } catch  where isLost() { return .evicted }
             }
             if let buffer = try await threads.run({ try self.readChecked(chunk, of: file) }) { return .bytes(buffer) }
         } catch {

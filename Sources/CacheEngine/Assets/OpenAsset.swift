@@ -231,6 +231,7 @@ final class OpenAsset: Sendable {
         reconsiderRanges()
         let (reader, ending) = change { state -> ((FillLedger.ReaderID?, CacheError?), [FillLedger.Action]) in
             if !state.ledger.isDescribed, let refusal = refused() { return ((nil, refusal), []) }
+            if let lock = state.file?.lock { return ((nil, lock), []) }
             // A confirmation that another reader caused after this read began is valid for this reader as well.
             let isNew = began.flatMap { began in state.record.map { $0.generation.receivedAt >= began } } ?? false
             let (reader, actions) = state.ledger.join(
@@ -250,7 +251,7 @@ final class OpenAsset: Sendable {
     func join(present ranges: [ByteRange], length: Int64) -> (reader: FillLedger.ReaderID, cached: ByteRangeSet)? {
         change { state in
             let cached = state.ledger.lookUp(ranges).cached
-            guard state.ledger.isDescribed, state.ledger.length == length,
+            guard state.ledger.isDescribed, state.ledger.length == length, state.file?.lock == nil,
                 cached.byteCount == ranges.reduce(0, { $0 + $1.length }), !ranges.contains(where: state.mustCheck)
             else { return (nil, []) }
             var (reader, actions) = state.ledger.join(opening: .first, priority: .live, needsConfirmation: false)

@@ -102,6 +102,7 @@ package final class AssetCache: Sendable {
     package let configuration: CacheConfiguration
     package let statistics: CacheStatistics
     package let scrubber: Scrubber
+    package let encryption: EncryptionAdministration
     /// The recent changes of state and warnings.
     package var events: EventLog { context.events }
     /// Starts the spans of requests.
@@ -156,6 +157,7 @@ package final class AssetCache: Sendable {
         evictor = Evictor(context: context, resolver: resolver)
         scrubber = Scrubber(context: context, evictor: evictor, schedule: settings.scrub)
         configuration = CacheConfiguration(context: context, origins: origins, settings: live)
+        encryption = EncryptionAdministration(context: context, origins: origins)
         reader = ContentReader(
             resolver: resolver, configuration: configuration, settings: live, clock: dependencies.clock)
         prober = Prober(context: context, resolver: resolver, clock: dependencies.clock)
@@ -170,7 +172,8 @@ package final class AssetCache: Sendable {
             context: context, resolver: resolver, evictor: evictor, configuration: configuration,
             prefetch: prefetch, clock: dependencies.clock, listWait: settings.listWait)
         jobs = PrefetchJobs(prefetch: prefetch, context: context, resolver: resolver, configuration: configuration)
-        statistics = CacheStatistics(context: context, origins: origins, scrubber: scrubber, settings: live)
+        statistics = CacheStatistics(
+            context: context, origins: origins, scrubber: scrubber, encryption: encryption, settings: live)
         clock = dependencies.clock
     }
 
@@ -232,7 +235,8 @@ package final class AssetCache: Sendable {
                     }
                 }
             }
-            group.addTask { for await _ in self.resolver.origins.cmcdChanges { await self.purgeObsolete() } }
+            group.addTask { for await _ in self.resolver.origins.formChanges { await self.purgeObsolete() } }
+            group.addTask { await self.encryption.run(clock: self.clock) }
             group.addTask { await self.context.accounts.run() }
             // Reads of clients have the default priority.
             group.addTask(priority: .utility) { await self.jobs.prefetch.run(in: self) }

@@ -148,6 +148,9 @@ package final class CacheConfiguration: Sendable {
                 "An origin's name is 1 to 64 of a-z, 0-9, '.', '_' and '-', and begins with a letter or digit.")
         }
         try checkValues(of: origin)
+        if origin.settings.isEncrypted, context.store.masterKeys.activeID == nil {
+            throw .invalid("encrypt", "Set encryption.keysDirectory or encryption.keyCommand to encrypt content.")
+        }
         let others = origins.all.map(\.origin).filter { $0.name != origin.name }
         let policy = self.policy.settings
         try policy.checkMinimums(of: quotas(under: policy, others + [origin]), field: "quota.minBytes")

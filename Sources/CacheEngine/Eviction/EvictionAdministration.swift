@@ -1,5 +1,6 @@
 package import CacheCore
 import CacheStore
+import Logging
 
 /// A segment that would be evicted, and the state that determines its rank.
 package struct EvictionCandidate: Sendable {
@@ -97,10 +98,13 @@ package struct EvictionAdministration: Sendable {
     /// A purge of many assets, or one that `runsLater`, returns when it has taken effect: it runs in the background, or
     /// has made the assets stale.
     ///
+    /// `isErasure`: the keys of the assets, which must be stored encrypted, are deleted first, and running responses are
+    /// cut (``Store/erase(_:at:)``); the report has the receipt.
+    ///
     /// Throws `.overloaded` if too many purges are running. The plan belongs to `owner`.
     package func purge(
-        _ selection: AssetSelection, keys: [String]? = nil, urls: [String]? = nil, isSoft: Bool, isDryRun: Bool,
-        runsLater: Bool = false, by owner: TokenOwner? = nil
+        _ selection: AssetSelection, keys: [String]? = nil, urls: [String]? = nil, isSoft: Bool = false,
+        isErasure: Bool = false, isDryRun: Bool, runsLater: Bool = false, by owner: TokenOwner? = nil
     ) async throws(CacheError) -> EvictionReport {
         try await context.commits.flush()
         let chosen = try await choose(selection, keys: keys, urls: urls)
@@ -113,16 +117,30 @@ package struct EvictionAdministration: Sendable {
         report.pinnedAssets = chosen.count(where: \.isPinned)
         let plan = PurgePlan(
             id: context.random.identifier(), owner: owner, chosen: chosen, origin: selection.origin, isSoft: isSoft,
-            expiresAt: now + PurgePlanRegistry.lifetime)
+            isErasure: isErasure, expiresAt: now + PurgePlanRegistry.lifetime)
         if isSoft { report.freedBytes = 0 }
         guard isDryRun || report.isInBackground else {
+            report.receipt = try await erase(plan)
             try await carryOut(plan)
             return report
         }
         try known.keep(plan, at: now)
         report.planID = plan.id
-        if report.isInBackground { _ = try await execute(plan.id, runsLater: true) }
+        if report.isInBackground { report.receipt = try await execute(plan.id, runsLater: true).receipt }
         return report
+    }
+
+    /// Deletes the keys of the assets if the plan is an erasure. A commit that is not made yet could store them again, so
+    /// all are made first.
+    private func erase(_ plan: PurgePlan) async throws(CacheError) -> ErasureReceipt? {
+        guard plan.progress.isErasure else { return nil }
+        try await context.commits.flush()
+        let receipt = try await context.store.erase(plan.assets, at: now)
+        context.logger.notice(
+            "content erased",
+            metadata: ["sequence": "\(receipt.sequence)", "assets": "\(receipt.assets.count)"])
+        plans.change(plan.id) { $0.progress.receipt = receipt }
+        return receipt
     }
 
     /// The plans, with the present progress of the purges in the background.
@@ -165,6 +183,7 @@ package struct EvictionAdministration: Sendable {
         let plan = try plans.begin(id, at: now)
         do throws(CacheError) {
             try await context.commits.flush()
+            _ = try await erase(plan)
             if runsLater, plan.canRunLater {
                 forgetRefusals(plan)
                 let purge = try await background.begin(plan)

@@ -21,6 +21,8 @@ package struct EvictionReport: Sendable {
     package var planID: String?
     /// Whether the purge has taken effect and deletes its assets in the background; the report then has no entries.
     package var isInBackground = false
+    /// The receipt of an erasure; nil for other purges.
+    package var receipt: ErasureReceipt?
     /// One entry for each of the first 1,000 assets, in the order of their removal.
     package private(set) var entries: [Entry] = []
     /// The index of each asset's entry; 1,000 or more for assets without an entry.

@@ -1,8 +1,12 @@
 import CacheCore
 import CacheStore
 
-/// Purges assets with a CMCD parameter in their key, which earlier versions or another setting of `cmcd` stored. No
-/// request names them any more.
+/// Purges assets that another setting of their origin stored:
+///
+/// - Assets with a CMCD parameter in their key, which earlier versions or another setting of `cmcd` stored. No request
+///   names them any more.
+/// - Assets that are stored in plain text although their origin is encrypted, and the other way round. They are fetched
+///   again.
 struct ObsoleteAssets: Sendable {
     let resolver: AssetResolver
     let evictor: Evictor
@@ -14,6 +18,22 @@ struct ObsoleteAssets: Sendable {
     }
 
     func purge() async throws(CacheError) {
+        try await purgeKeyed()
+        for entry in resolver.origins.all { try await purgeStored(of: entry.origin) }
+    }
+
+    /// Purges the assets of an origin that are stored in the other form, until none is left: a read that began before
+    /// the change can still store one.
+    private func purgeStored(of origin: Origin) async throws(CacheError) {
+        while true {
+            let page = try await resolver.catalog.assets(
+                of: origin.name, encrypted: !origin.settings.isEncrypted, after: nil, limit: Self.pageSize)
+            guard !page.isEmpty else { return }
+            try await evictor.purge(page)
+        }
+    }
+
+    private func purgeKeyed() async throws(CacheError) {
         var last: AssetID?
         while true {
             let page = try await resolver.catalog.assetsWithQuery(after: last, limit: Self.pageSize)

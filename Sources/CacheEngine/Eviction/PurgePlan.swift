@@ -12,6 +12,9 @@ package struct PurgePlan: Sendable {
         package let planID: String
         /// Whether the assets are marked stale in place of being removed.
         package let isSoft: Bool
+        /// Whether the keys of encrypted assets are deleted first, with a receipt.
+        package var isErasure = false
+        package var receipt: ErasureReceipt?
         package let assets: Int
         /// The number of pinned assets in the plan; always 0 for an eviction.
         package let pinnedAssets: Int
@@ -60,7 +63,7 @@ package struct PurgePlan: Sendable {
     /// A plan to purge whole assets.
     init(
         id: String, owner: TokenOwner? = nil, chosen: [SelectedAsset], origin: String?, isSoft: Bool,
-        expiresAt: Timestamp
+        isErasure: Bool = false, expiresAt: Timestamp
     ) {
         self.owner = owner
         assets = chosen.map(AssetVersion.init)
@@ -69,6 +72,7 @@ package struct PurgePlan: Sendable {
         progress = Progress(
             planID: id, isSoft: isSoft, assets: chosen.count, pinnedAssets: chosen.count(where: \.isPinned),
             bytes: chosen.reduce(0) { $0 + $1.cachedBytes }, expiresAt: expiresAt)
+        progress.isErasure = isErasure
     }
 
     /// The plan of a purge that an earlier run of the service has begun.

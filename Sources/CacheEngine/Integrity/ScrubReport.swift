@@ -56,6 +56,8 @@ package struct ScrubReport: Hashable, Sendable {
     package var digests: Int64 = 0
     /// Assets with a digest that differs from the upstream's.
     package var badDigests: Int64 = 0
+    /// Assets that cannot be checked, because their master key is missing.
+    package var lockedAssets: Int64 = 0
     /// The message of the failure; nil if there was none.
     package var error: String?
 }

@@ -145,6 +145,7 @@ package final class Scrubber: Sendable {
             change(report.id) { $0.bytesTotal = bytes }
         }
         guard let file, let name = file.name else { return }
+        guard file.lock == nil else { return change(report.id) { $0.lockedAssets += 1 } }
         let damaged = try await context.store.catalog.dropStraySums(of: name.serial)
         if damaged > 0 { change(report.id) { $0.damagedRows += Int64(damaged) } }
         var isRight = true

@@ -7,6 +7,7 @@ package final class CacheStatistics: Sendable {
     private let context: EngineContext
     private let origins: OriginTable
     private let scrubber: Scrubber
+    private let encryption: EncryptionAdministration
     private let startedAt: Timestamp
     private let settings: LiveCacheSettings
     package let live: LiveStatistics
@@ -18,10 +19,14 @@ package final class CacheStatistics: Sendable {
     /// Guards the catalog's counts of the last statistics.
     private let lastCounts = Mutex(CatalogCounts())
 
-    init(context: EngineContext, origins: OriginTable, scrubber: Scrubber, settings: LiveCacheSettings) {
+    init(
+        context: EngineContext, origins: OriginTable, scrubber: Scrubber, encryption: EncryptionAdministration,
+        settings: LiveCacheSettings
+    ) {
         self.context = context
         self.origins = origins
         self.scrubber = scrubber
+        self.encryption = encryption
         self.settings = settings
         startedAt = context.wallClock.now()
         live = LiveStatistics(
@@ -65,6 +70,7 @@ package final class CacheStatistics: Sendable {
             pricePerGigabyte: settings.current.settings.pricePerGigabyte,
             requestLatencies: context.requestLatencies.snapshot,
             upstreamLatencies: context.upstreamLatencies.snapshot)
+        snapshot.store.lockedFiles = Int64(encryption.missingKeyFiles)
         snapshot.credentials = Dictionary(uniqueKeysWithValues: accounts)
         return snapshot
     }

@@ -55,6 +55,8 @@ package struct StatsSnapshot: Sendable {
         /// Nil means that the policy has no capacity.
         package var capacityBytes: Int64?
         package var freeDiskBytes: Int64
+        /// Encrypted files whose master key is missing.
+        package var lockedFiles: Int64 = 0
         /// The data that a crash would lose.
         package var losses = CommitLag()
         /// The usage of quotas: origins before tags, each by name.

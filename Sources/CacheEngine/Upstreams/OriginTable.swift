@@ -21,12 +21,13 @@ final class OriginTable: Sendable {
     private let state: Mutex<State>
     /// The number of changes; incremented after each change.
     private let changeCount = Atomic<UInt64>(0)
-    /// A value after each change of the use of `CMCD` by an origin, for a single consumer. Unread values are one.
-    let cmcdChanges: AsyncStream<Void>
-    private let cmcdChanged: AsyncStream<Void>.Continuation
+    /// A value after each change that makes stored assets obsolete (``ObsoleteAssets``), for a single consumer. Unread
+    /// values are one.
+    let formChanges: AsyncStream<Void>
+    private let formChanged: AsyncStream<Void>.Continuation
 
     init(absolute: OriginSettings, allowedHosts: HostPatterns) {
-        (cmcdChanges, cmcdChanged) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        (formChanges, formChanged) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         state = Mutex(State(absolute: absolute, allowedHosts: allowedHosts))
     }
 
@@ -36,12 +37,12 @@ final class OriginTable: Sendable {
     /// Applies several changes at once: no read sees a part of them.
     func change(_ body: (inout State) -> Void) {
         let (before, after) = state.withLock { state in
-            let before = state.cmcd
+            let before = state.forms
             body(&state)
-            return (before, state.cmcd)
+            return (before, state.forms)
         }
         changeCount.add(1, ordering: .releasing)
-        if before != after { cmcdChanged.yield() }
+        if before != after { formChanged.yield() }
     }
 
     /// All origins, sorted by name.
@@ -76,8 +77,14 @@ final class OriginTable: Sendable {
 }
 
 extension OriginTable.State {
-    /// The use of `CMCD`, by origin.
-    fileprivate var cmcd: [String: OriginSettings.CMCD] {
-        entries.mapValues(\.origin.settings.cmcd).merging([Origin.absoluteName: absolute.cmcd]) { $1 }
+    /// The settings that determine the form of stored assets.
+    fileprivate struct Form: Hashable {
+        let cmcd: OriginSettings.CMCD
+        let isEncrypted: Bool
+    }
+
+    fileprivate var forms: [String: Form] {
+        let settings = entries.mapValues(\.origin.settings).merging([Origin.absoluteName: absolute]) { $1 }
+        return settings.mapValues { Form(cmcd: $0.cmcd, isEncrypted: $0.isEncrypted) }
     }
 }

@@ -71,6 +71,7 @@ extension Catalog {
         for (serial, growth) in work.growth where try Self.hasRow(serial, db) {
             let (runs, written) = (growth.ranges.runs, growth.file.writtenSums(in: growth.ranges))
             try ExtentTable.add(runs, to: serial, db)
+            if let cipher = growth.file.cipher { try NonceTable.add(cipher.runs(in: runs), to: serial, db) }
             let bad = try ChecksumTable.claim(runs, of: serial, written: written, look: growth.file.sum, db)
             try Self.giveUp(bad, of: growth.file, serial, &spoiled, db)
         }
@@ -107,6 +108,7 @@ extension Catalog {
             // Prepared once: the statement is compiled with its triggers, which takes longer than its execution.
             try db.cachedStatement(sql: AssetRow.insertSQL).execute(
                 arguments: try AssetRow.columns.arguments(of: .init(record: record, serial: serial), secrets))
+            try Self.addKey(of: begun.file, db)
             return []
         }
         // No file was given: the row keeps its file if the generation is the same.
@@ -117,7 +119,14 @@ extension Catalog {
             orphans.append(old)
         }
         try update(record, serial: serial, db)
+        try Self.addKey(of: begun.file, db)
         return orphans
+    }
+
+    /// Stores the key of a new encrypted file.
+    private static func addKey(of file: SparseFile?, _ db: Database) throws {
+        guard let serial = file?.name?.serial, let key = file?.cipher?.sealedKey else { return }
+        try NonceTable.add(key, of: serial, db)
     }
 
     /// Updates the row if it still has the record's generation.

@@ -5,7 +5,7 @@ import GRDB
 /// One generation of an asset.
 package struct AssetVersion: Hashable, Sendable {
     package let id: AssetID
-    fileprivate let generation: Int64
+    let generation: Int64
     fileprivate let createdAt: Timestamp
 
     package init(_ asset: SelectedAsset) {
@@ -14,6 +14,13 @@ package struct AssetVersion: Hashable, Sendable {
 
     package init(_ record: AssetRecord) {
         (id, generation, createdAt) = (record.id, record.generation.number, record.createdAt)
+    }
+
+    /// The columns of the row with this version; nil if the asset is of another version.
+    func row(columns: String, _ db: Database) throws -> Row? {
+        try Row.fetchOne(
+            db.cachedStatement(sql: "SELECT \(columns) FROM assets WHERE id = ? AND generation = ? AND created_at = ?"),
+            arguments: [RowCoding.blob(id), generation, createdAt.milliseconds])
     }
 }
 
@@ -112,18 +119,12 @@ extension Catalog {
     private static func marks(
         _ versions: [AssetVersion], of purge: Int64, besides purged: PurgedAssets, _ db: Database
     ) throws -> [AssetID: PurgedAssets.Mark] {
-        let select = try db.cachedStatement(
-            sql: "SELECT cached_bytes FROM assets WHERE id = ? AND generation = ? AND created_at = ?")
         let insert = try db.cachedStatement(sql: "INSERT INTO purged (asset, purge) VALUES (?, ?)")
         var marks: [AssetID: PurgedAssets.Mark] = [:]
         for version in versions where !purged.contains(version.id) {
-            let id = RowCoding.blob(version.id)
-            guard
-                let bytes = try Int64.fetchOne(
-                    select, arguments: [id, version.generation, version.createdAt.milliseconds])
-            else { continue }
-            try insert.execute(arguments: [id, purge])
-            marks[version.id] = PurgedAssets.Mark(purge: purge, bytes: bytes)
+            guard let row = try version.row(columns: "cached_bytes", db) else { continue }
+            try insert.execute(arguments: [RowCoding.blob(version.id), purge])
+            marks[version.id] = PurgedAssets.Mark(purge: purge, bytes: row[0])
         }
         return marks
     }

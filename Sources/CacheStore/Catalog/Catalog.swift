@@ -40,6 +40,8 @@ package final class Catalog: Sendable {
     let purged = PurgedAssets()
     /// The purges of the table `purges` at the start.
     package let purges: [PurgeRecord]
+    /// Whether the catalog has keys of encrypted files; false: files need not be looked up.
+    let hasEncryptedFiles = Atomic(false)
     /// Filter over the identifiers of `assets`.
     let assetIDs: AssetIDFilter
     /// Whether SQLite reported corruption since the start: malformed pages, or contradictory tables and indexes. The
@@ -78,6 +80,8 @@ package final class Catalog: Sendable {
                 return (run + 1, suspectRun, damagedRows, try Self.pinnedAssets(db), purges, rows)
             }
             assetIDs = AssetIDFilter(rows: rows)
+            let hasKeys = try pool.read { try Bool.fetchOne($0, sql: "SELECT EXISTS (SELECT 1 FROM file_keys)") }
+            hasEncryptedFiles.store(hasKeys ?? false, ordering: .relaxed)
             // The run before this one had an unclean shutdown.
             if suspectRun == run { try Self.check(pool, "quick_check") }
         } catch {
@@ -116,7 +120,11 @@ package final class Catalog: Sendable {
         configuration.label = "larder.catalog"
         configuration.maximumReaderCount = 4
         configuration.busyMode = .timeout(5)
-        configuration.prepareDatabase { $0.add(function: RowChecksum.function) }
+        configuration.prepareDatabase { db in
+            db.add(function: RowChecksum.function)
+            // Deleted keys of files are overwritten.
+            try db.execute(sql: "PRAGMA secure_delete = ON")
+        }
         return configuration
     }
 

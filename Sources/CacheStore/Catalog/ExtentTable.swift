@@ -23,21 +23,23 @@ enum ExtentTable {
         try count(added, for: file, db)
     }
 
-    /// Removes ranges and updates `cached_bytes`; returns the number of bytes that were present.
+    /// Removes ranges with their nonces, and updates `cached_bytes`; returns the number of bytes that were present.
     @discardableResult
     static func remove(_ ranges: some Sequence<ByteRange>, from file: Int64, _ db: Database) throws -> Int64 {
         var removed: Int64 = 0
         for range in ranges where !range.isEmpty {
             removed += try revise(file, around: range, db) { $0.remove(range) }
         }
+        try NonceTable.remove(ranges, from: file, db)
         try count(-removed, for: file, db)
         return removed
     }
 
-    /// Removes all extents and checksums of a file.
+    /// Removes all extents, checksums and keys of a file.
     static func removeAll(of file: Int64, _ db: Database) throws {
         try db.execute(sql: "DELETE FROM extents WHERE file = ?", arguments: [file])
         try ChecksumTable.removeAll(of: file, db)
+        try NonceTable.removeAll(of: file, db)
         try db.execute(sql: "UPDATE assets SET cached_bytes = 0 WHERE file_serial = ?", arguments: [file])
     }
 

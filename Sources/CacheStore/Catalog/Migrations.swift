@@ -5,7 +5,7 @@ enum Migrations {
     /// Name and SQL text, in order of application.
     static let all: [(name: String, sql: String)] = [
         ("v1", v1), ("v2", v2), ("v3", v3), ("v4", v4), ("v5", v5), ("v6", v6), ("v7", v7), ("v8", v8),
-        ("v9", v9), ("v10", v10), ("v11", v11), ("v12", v12), ("v13", v13), ("v14", v14),
+        ("v9", v9), ("v10", v10), ("v11", v11), ("v12", v12), ("v13", v13), ("v14", v14), ("v15", v15),
     ]
 
     /// A GRDB migrator with all migrations.
@@ -269,6 +269,24 @@ enum Migrations {
         CREATE TABLE purged (
             asset BLOB PRIMARY KEY NOT NULL REFERENCES assets (id) ON DELETE CASCADE,
             purge INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
+        """
+
+    /// Sealed keys of encrypted files, and the nonces of their ranges.
+    private static let v15 = """
+        CREATE TABLE file_keys (
+            file INTEGER PRIMARY KEY NOT NULL REFERENCES assets (file_serial) ON DELETE CASCADE,
+            master_key TEXT NOT NULL,
+            sealed BLOB NOT NULL
+        ) STRICT;
+        CREATE INDEX file_keys_by_master_key ON file_keys (master_key);
+
+        CREATE TABLE nonces (
+            file INTEGER NOT NULL REFERENCES assets (file_serial) ON DELETE CASCADE,
+            start INTEGER NOT NULL,
+            "end" INTEGER NOT NULL CHECK ("end" > start),
+            nonce INTEGER NOT NULL,
+            PRIMARY KEY (file, start)
         ) STRICT, WITHOUT ROWID;
         """
 }

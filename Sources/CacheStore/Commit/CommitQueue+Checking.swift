@@ -21,6 +21,7 @@ extension CommitQueue {
     package func read(
         _ range: ByteRange, of file: SparseFile, into bytes: UnsafeMutableRawBufferPointer
     ) throws(CacheError) -> CheckedBytes {
+        if let lock = file.lock { throw lock }
         var known = try sums(of: file, around: range)
         for _ in 0..<8 {
             var bad: [ByteRange] = []
@@ -82,7 +83,8 @@ extension CommitQueue {
     private func fits(
         _ piece: BlockChecksums.Piece, _ file: SparseFile, _ range: ByteRange, into bytes: UnsafeMutableRawBufferPointer
     ) throws(CacheError) -> Bool {
-        guard let found = try file.wholeBytes(piece.range), Checksum.of(found) == piece.sum else { return false }
+        guard let found = try file.wholeBytes(piece.range), file.sum(of: found, at: piece.range.lowerBound) == piece.sum
+        else { return false }
         copy(found, at: piece.range, to: bytes, of: range)
         return true
     }

@@ -139,6 +139,7 @@ package final class CommitQueue: Sendable {
     /// reported after this call are claimed again.
     package func unclaim(_ file: SparseFile, _ ranges: [ByteRange]) {
         guard let name = file.name, !ranges.isEmpty else { return }
+        file.cipher?.release(ranges)
         add { $0.cut(file, name.serial, ranges, makingHoles: false) }
     }
 

@@ -14,10 +14,14 @@ package enum Checksum {
     }
 
     /// The checksums of bytes that start at `offset` of a file, one per block that they touch.
-    package static func pieces(of bytes: UnsafeRawBufferPointer, at offset: Int64) -> [BlockChecksums.Piece] {
+    package static func pieces(
+        of bytes: UnsafeRawBufferPointer, at offset: Int64,
+        sum: (UnsafeRawBufferPointer, Int64) -> BlockSum = { bytes, _ in .crc32C(of(bytes)) }
+    ) -> [BlockChecksums.Piece] {
         BlockChecksums.cut(ByteRange(offset: offset, length: Int64(bytes.count))).map { part in
             let run = Int(part.lowerBound - offset)..<Int(part.upperBound - offset)
-            return BlockChecksums.Piece(range: part, sum: of(UnsafeRawBufferPointer(rebasing: bytes[run])))
+            return BlockChecksums.Piece(
+                range: part, sum: sum(UnsafeRawBufferPointer(rebasing: bytes[run]), part.lowerBound))
         }
     }
 }

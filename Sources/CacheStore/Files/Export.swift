@@ -10,22 +10,34 @@ package enum Export {
         let sums: BlockChecksums
         /// False if the file was written before checksums existed.
         let isSummed: Bool
+        /// The sealed key and the nonces of an encrypted file.
+        let sealed: (key: SealedKey, runs: NonceRuns)?
+        var cipher: FileCipher?
     }
 
     /// Writes the complete asset to a new file; returns the number of bytes. `text` is an asset identifier or a key.
     ///
     /// Throws `notFound` if there is no such store or asset. Throws `conflict` if the asset is not completely cached,
-    /// or if `path` exists. Throws `storageCorrupt` if bytes do not match their checksums. `onProgress` is called
+    /// or if `path` exists. Throws `storageCorrupt` if bytes do not match their checksums, and `encryptionKeyMissing` if
+    /// `masterKeys` lacks the key of an encrypted file. `onProgress` is called
     /// before each block with the copied bytes and the length of the asset.
     package static func copy(
-        _ text: String, from directory: String, to path: String, disk: any Disk = SystemDisk(),
+        _ text: String, from directory: String, to path: String, masterKeys: MasterKeys.Content = .init(),
+        disk: any Disk = SystemDisk(),
         onProgress: (_ bytes: Int64, _ whole: Int64) -> Void = { _, _ in }
     ) throws(CacheError) -> Int64 {
         let layout = StoreLayout(directory: directory)
         guard try disk.status(of: layout.catalog) != nil else {
             throw CacheError(.notFound, "There is no store in \(directory).")
         }
-        let source = try source(text, layout)
+        var source = try source(text, layout)
+        if let (sealed, runs) = source.sealed {
+            let master = masterKeys.keys.first { $0.id == sealed.masterKey }
+            guard let key = master.flatMap({ sealed.opened(with: $0, of: source.name.serial) }) else {
+                throw SealedKey.missing(sealed.masterKey)
+            }
+            source.cipher = FileCipher(sealedKey: sealed, runs: runs) { key }
+        }
         guard try disk.status(of: path) == nil else { throw CacheError(.conflict, "\(path) exists already.") }
         // The target gets its name only when it is complete and synced.
         let partial = path + ".partial"
@@ -55,15 +67,25 @@ package enum Export {
     ) throws(CacheError) {
         let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(part.length), alignment: 8)
         defer { bytes.deallocate() }
-        var filled = 0
-        while filled < bytes.count {
-            let rest = UnsafeMutableRawBufferPointer(rebasing: bytes[filled...])
-            let count = try disk.read(input, into: rest, at: part.lowerBound + Int64(filled))
-            guard count > 0 else { throw damaged(part) }
-            filled += count
+        func read() throws(CacheError) -> Int {
+            var filled = 0
+            while filled < bytes.count {
+                let rest = UnsafeMutableRawBufferPointer(rebasing: bytes[filled...])
+                let count = try disk.read(input, into: rest, at: part.lowerBound + Int64(filled))
+                guard count > 0 else { throw damaged(part) }
+                filled += count
+            }
+            return filled
+        }
+        if let cipher = source.cipher {
+            _ = try cipher.read(into: bytes, at: part.lowerBound, read)
+        } else {
+            _ = try read()
         }
         if source.isSummed {
-            let piece = BlockChecksums.Piece(range: part, sum: Checksum.of(UnsafeRawBufferPointer(bytes)))
+            let plain = UnsafeRawBufferPointer(bytes)
+            let sum = source.cipher?.sum(of: plain, at: part.lowerBound) ?? .crc32C(Checksum.of(plain))
+            let piece = BlockChecksums.Piece(range: part, sum: sum)
             guard Array(source.sums.pieces(touching: part)) == [piece] else { throw damaged(part) }
         }
         var written = 0
@@ -103,6 +125,7 @@ package enum Export {
         return Source(
             length: length, name: FileName(asset: try RowCoding.assetID(row[0]), generation: row[1], serial: serial),
             sums: try ChecksumTable.sums(of: serial, around: 0..<length, db).sums,
-            isSummed: try !ChecksumTable.isUnsummed(serial, db))
+            isSummed: try !ChecksumTable.isUnsummed(serial, db),
+            sealed: try NonceTable.key(of: serial, db).map { ($0, try NonceTable.runs(of: serial, db)) })
     }
 }

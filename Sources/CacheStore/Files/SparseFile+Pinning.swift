@@ -37,9 +37,10 @@ extension SparseFile {
     private static let blockBytes = larder_largest_folio()
 
     /// Pins the descriptor for sending `range` from the page cache. Nil if that would block, if too many descriptors
-    /// are lent, or if the file system cannot report when pages are released.
+    /// are lent, if the file system cannot report when pages are released, or if the bytes are encrypted.
     package func pinForSendfile(_ range: ByteRange) -> SendfilePin? {
-        guard descriptors.tellsReferences, isStored(range), let descriptor = descriptors.lend(entry) else { return nil }
+        guard cipher == nil, descriptors.tellsReferences, isStored(range), let descriptor = descriptors.lend(entry)
+        else { return nil }
         let pin = SendfilePin(range, descriptor: descriptor, of: self)
         // Nil if the lock is held, because a thread waits for the disk under it.
         let isNoted: Void? = withStateIfAvailable { $0.lent.insert(Self.blocks(around: range)) }
@@ -109,6 +110,7 @@ extension SparseFile {
                 }
                 do throws(CacheError) {
                     try disk.punch(descriptor, run)
+                    cipher?.erase(run)
                 } catch  where !error.isUnsupported {
                     return .failure(error)
                 } catch {}  // no hole punching: only the whole file can be deleted (`Store.holes`)

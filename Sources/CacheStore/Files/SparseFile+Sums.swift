@@ -26,9 +26,16 @@ extension SparseFile {
     }
 
     /// Computes the checksum of a range, at most one block. Nil if the file ends before its end, or if the bytes cannot
-    /// be read. Blocks.
-    package func sum(of range: ByteRange) throws(CacheError) -> UInt32? {
-        try wholeBytes(range).map { Checksum.of($0) }
+    /// be read or decrypted. Blocks.
+    package func sum(of range: ByteRange) throws(CacheError) -> BlockSum? {
+        try wholeBytes(range).map { sum(of: $0, at: range.lowerBound) }
+    }
+
+    /// The checksum of bytes at `offset`: CRC-32C, and for encrypted files a keyed one.
+    func sum(of bytes: [UInt8], at offset: Int64) -> BlockSum { bytes.withUnsafeBytes { sum($0, at: offset) } }
+
+    func sum(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> BlockSum {
+        cipher?.sum(of: bytes, at: offset) ?? .crc32C(Checksum.of(bytes))
     }
 
     /// Reads a range completely. Nil if the file ends before its end, or if reading fails twice. Blocks.
@@ -42,7 +49,7 @@ extension SparseFile {
         var bytes = [UInt8](repeating: 0, count: Int(range.length))
         do throws(CacheError) {
             return try read(into: &bytes, at: range.lowerBound) == bytes.count ? bytes : nil
-        } catch  where error.code == .storageCorrupt {
+        } catch  where error.code == .storageCorrupt || error.code == .encryptionKeyMissing {
             return nil
         }
     }

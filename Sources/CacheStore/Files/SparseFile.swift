@@ -14,6 +14,8 @@ package final class SparseFile: Sendable {
     let descriptors: FileDescriptorCache
     /// This file's entry in the descriptor cache.
     let entry: FileDescriptorCache.Entry
+    /// Encrypts the bytes on disk; nil: they are stored as they are. Bytes in memory are never encrypted.
+    let cipher: FileCipher?
     /// Called by deinit.
     private let closed: @Sendable () -> Void
     private let isGone = Atomic(false)
@@ -53,11 +55,13 @@ package final class SparseFile: Sendable {
     ///   - isInMemory: whether all bytes are spilled. Then `descriptor` refers to no file on disk.
     init(
         name: FileName?, path: String?, descriptor: Descriptor, isKept: Bool = false, isInMemory: Bool = false,
-        disk: any Disk, descriptors: FileDescriptorCache, closed: @escaping @Sendable () -> Void = {}
+        cipher: FileCipher? = nil, disk: any Disk, descriptors: FileDescriptorCache,
+        closed: @escaping @Sendable () -> Void = {}
     ) {
         self.name = name
         self.path = path
         self.isInMemory = isInMemory
+        self.cipher = cipher
         self.disk = disk
         self.descriptors = descriptors
         self.closed = closed
@@ -80,6 +84,22 @@ package final class SparseFile: Sendable {
             if spill(bytes, at: offset) { return }
             if isInMemory { throw CacheError(.storageFull, "The disk and the memory for spilled bytes are full.") }
         }
+        guard let cipher else {
+            _ = try store(bytes, as: bytes, at: offset)
+            return
+        }
+        try cipher.write(bytes, at: offset) { (plain, sealed, offset) throws(CacheError) in
+            try store(plain, as: sealed, at: offset)
+        }
+        unspill([range])
+    }
+
+    /// Writes `stored`, the encrypted form of `bytes` or the same, to the disk. Returns false if `bytes` were spilled
+    /// instead.
+    private func store(
+        _ bytes: UnsafeRawBufferPointer, as stored: UnsafeRawBufferPointer, at offset: Int64
+    ) throws(CacheError) -> Bool {
+        let range = ByteRange(offset: offset, length: Int64(bytes.count))
         withState { state in
             // Before the write: a punch must not erase the new bytes.
             if !state.markedForPunch.isEmpty { state.markedForPunch.remove(range) }
@@ -87,13 +107,13 @@ package final class SparseFile: Sendable {
             state.written.remove(touching: range)
             state.isWritten = true
         }
-        let pieces = name == nil ? [] : Checksum.pieces(of: bytes, at: offset)
+        let pieces = name == nil ? [] : Checksum.pieces(of: bytes, at: offset, sum: sum(_:at:))
         do throws(CacheError) {
-            try writeAll(bytes, at: offset)
+            try writeAll(stored, at: offset)
         } catch  where error.code == .storageFull {
             if !error.isOfSize { descriptors.spill.refusals.add(1, ordering: .relaxed) }
             guard spill(bytes, at: offset) else { throw error }
-            return
+            return false
         }
         unspill([range])
         withState { state in
@@ -102,6 +122,7 @@ package final class SparseFile: Sendable {
             if state.written.pieces.count > Self.mostPieces { state.written = BlockChecksums() }
             for piece in pieces { state.written.insert(piece, joining: false) }
         }
+        return true
     }
 
     /// Maximum number of uncommitted checksums.
@@ -137,6 +158,13 @@ package final class SparseFile: Sendable {
 
     /// Reads bytes from the disk.
     private func readStored(into bytes: UnsafeMutableRawBufferPointer, at offset: Int64) throws(CacheError) -> Int {
+        guard let cipher else { return try readAll(into: bytes, at: offset) }
+        return try cipher.read(into: bytes, at: offset) { () throws(CacheError) in try readAll(into: bytes, at: offset)
+        }
+    }
+
+    /// Reads from the disk as they are stored.
+    private func readAll(into bytes: UnsafeMutableRawBufferPointer, at offset: Int64) throws(CacheError) -> Int {
         try withDescriptor { descriptor throws(CacheError) in
             var filled = 0
             while filled < bytes.count {
@@ -154,7 +182,11 @@ package final class SparseFile: Sendable {
     package func readFromPageCache(into bytes: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
         guard !isSpilled, let descriptor = descriptors.borrowOpen(entry) else { return nil }
         defer { descriptors.giveBack(entry, wrote: false) }
-        return disk.readFromPageCache(descriptor, into: bytes, at: offset)
+        guard let cipher else { return disk.readFromPageCache(descriptor, into: bytes, at: offset) }
+        // Bytes that cannot be decrypted are left to the call that may block, which reports the error.
+        return try? cipher.read(into: bytes, at: offset) {
+            disk.readFromPageCache(descriptor, into: bytes, at: offset) ?? 0
+        }
     }
 
     /// Returns when everything written before is on the device. Blocks.
@@ -181,6 +213,12 @@ package final class SparseFile: Sendable {
         try? withDescriptor { descriptor throws(CacheError) in disk.startSync(descriptor) }
     }
 
+    /// The path, if the bytes are stored as they are.
+    package var plainPath: String? { cipher == nil ? path : nil }
+
+    /// The error of each read and write while the master key of an encrypted file is missing; nil otherwise.
+    package var lock: CacheError? { cipher?.lock }
+
     /// Whether reopening the file failed because its name was gone or led to something else.
     package var hasVanished: Bool { isGone.load(ordering: .relaxed) }
 
@@ -204,6 +242,7 @@ package final class SparseFile: Sendable {
 
     /// Marks ranges for `punchMarked(in:)`. A later write removes its range from the marks. Does not block.
     func markForPunch(_ ranges: some Sequence<ByteRange>) {
+        cipher?.release(ranges)
         marks.withLock { $0 += ranges }
         unspill(ranges)
     }

@@ -1,19 +1,42 @@
 package import CacheCore
+import Crypto
 import Glibc
 import Synchronization
 
 /// Files of assets: creating, opening and unlinking.
 extension Store {
     /// Creates an empty file for one generation. The catalog references it only after `CommitQueue.began`; a restart
-    /// before that removes the file. Throws `storageFull` or `overloaded`.
-    package func createFile(asset: AssetID, generation: Int64) throws(CacheError) -> SparseFile {
+    /// before that removes the file. `isEncrypted`: its bytes are stored encrypted, with a key of its own.
+    ///
+    /// Throws `storageFull`, `overloaded`, or `encryptionKeyMissing` if no master key can seal the key of the file.
+    package func createFile(
+        asset: AssetID, generation: Int64, isEncrypted: Bool = false
+    ) throws(CacheError) -> SparseFile {
         let serial = lastSerial.wrappingAdd(1, ordering: .relaxed).newValue
+        let cipher = isEncrypted ? try newCipher(of: serial) : nil
         let name = FileName(asset: asset, generation: generation, serial: serial)
         let path = layout.path(of: name)
         // Serials repeat only after the loss of a catalog. An existing file is then an orphan.
         if try disk.status(of: path) != nil { try disk.unlink(path) }
         let descriptor = try descriptors.open { () throws(CacheError) in try self.create(path, in: name.shard) }
-        return openFiles.add(file(name, path, descriptor), serial: serial).file
+        return openFiles.add(file(name, path, descriptor, cipher), serial: serial).file
+    }
+
+    /// A new key for a file, sealed with the active master key.
+    private func newCipher(of serial: Int64) throws(CacheError) -> FileCipher {
+        let key = SymmetricKey(size: .bits256)
+        let sealed = try SealedKey(key, of: serial, with: try masterKeys.active())
+        catalog.hasEncryptedFiles.store(true, ordering: .relaxed)
+        return FileCipher(sealedKey: sealed) { key }
+    }
+
+    /// The cipher of a stored file; nil if it is not encrypted. It is locked if its master key is missing. Blocks.
+    private func storedCipher(of serial: Int64) throws(CacheError) -> FileCipher? {
+        guard catalog.hasEncryptedFiles.load(ordering: .relaxed), let (sealed, runs) = try catalog.cipher(of: serial)
+        else { return nil }
+        return FileCipher(sealedKey: sealed, runs: runs) { [masterKeys] in
+            masterKeys.key(sealed.masterKey).flatMap { sealed.opened(with: $0, of: serial) }
+        }
     }
 
     /// Creates the file. Recreates its directory if somebody has removed it. Throws `storageCorrupt` if the whole data
@@ -36,10 +59,11 @@ extension Store {
     package func isInPlace() throws(CacheError) -> Bool { try disk.status(of: layout.catalog) != nil }
 
     /// Creates an empty file without a name, for bytes that may be forwarded but not kept. If the disk cannot create
-    /// it, the bytes are kept in memory, within the budget.
-    package func createTransient() throws(CacheError) -> SparseFile {
+    /// it, the bytes are kept in memory, within the budget. `isEncrypted`: with a key that only this process has.
+    package func createTransient(isEncrypted: Bool = false) throws(CacheError) -> SparseFile {
         do throws(CacheError) {
-            return try createUnnamed()
+            let key = SymmetricKey(size: .bits256)
+            return try createUnnamed(isEncrypted ? FileCipher(sealedKey: nil) { key } : nil)
         } catch  where error.code != .overloaded {
             descriptors.spill.refusals.add(1, ordering: .relaxed)
             return try createInMemory()
@@ -60,7 +84,7 @@ extension Store {
     }
 
     /// Creates a file on disk and removes its name at once.
-    private func createUnnamed() throws(CacheError) -> SparseFile {
+    private func createUnnamed(_ cipher: FileCipher?) throws(CacheError) -> SparseFile {
         let serial = lastSerial.wrappingAdd(1, ordering: .relaxed).newValue
         let path = layout.directory + "/transient-" + String(serial, radix: 16)
         let descriptor = try descriptors.open { () throws(CacheError) in try disk.open(path, .create) }
@@ -70,7 +94,8 @@ extension Store {
             descriptors.drop(descriptor)
             throw error
         }
-        return SparseFile(name: nil, path: nil, descriptor: descriptor, disk: disk, descriptors: descriptors)
+        return SparseFile(
+            name: nil, path: nil, descriptor: descriptor, cipher: cipher, disk: disk, descriptors: descriptors)
     }
 
     /// Opens the file of that name; nil if it does not exist. All callers get the same object. Blocks.
@@ -87,10 +112,18 @@ extension Store {
         if let file = openFiles.file(serial: name.serial), !file.hasVanished { return file }
         let path = layout.path(of: name)
         guard let descriptor = try openIfThere(path) else { return nil }
-        let opened = file(name, path, descriptor, isKept: true)
+        let opened = file(name, path, descriptor, try cipher(of: name, orDrop: descriptor), isKept: true)
         let (file, isLeaving) = openFiles.add(opened, serial: name.serial)
         if file === opened, !isLeaving, try disk.status(of: path) != nil { file.unkeep() }
         return file
+    }
+
+    /// As `storedCipher`; closes the descriptor of the file before it throws.
+    private func cipher(of name: FileName, orDrop descriptor: Descriptor) throws(CacheError) -> FileCipher? {
+        do throws(CacheError) { return try storedCipher(of: name.serial) } catch {
+            descriptors.drop(descriptor)
+            throw error
+        }
     }
 
     /// Opens a regular file; nil if the path leads to nothing or to anything else.
@@ -108,10 +141,11 @@ extension Store {
 
     /// Creates the object for an opened file; it leaves the registry when it is released.
     private func file(
-        _ name: FileName, _ path: String, _ descriptor: Descriptor, isKept: Bool = false
+        _ name: FileName, _ path: String, _ descriptor: Descriptor, _ cipher: FileCipher?, isKept: Bool = false
     ) -> SparseFile {
         SparseFile(
-            name: name, path: path, descriptor: descriptor, isKept: isKept, disk: disk, descriptors: descriptors
+            name: name, path: path, descriptor: descriptor, isKept: isKept, cipher: cipher, disk: disk,
+            descriptors: descriptors
         ) { [openFiles] in
             openFiles.removeClosed(serial: name.serial)
         }

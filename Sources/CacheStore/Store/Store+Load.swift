@@ -8,7 +8,8 @@ extension Store {
     /// unknown.
     ///
     /// Corrects the catalog if the file is missing or shorter than the row claims. A damaged row is deleted, and the
-    /// asset counts as unknown. Throws `overloaded` if the process has no free file descriptor.
+    /// asset counts as unknown. An asset whose master key is missing has no bytes if they may be fetched again;
+    /// otherwise its file has a ``SparseFile/lock``. Throws `overloaded` if the process has no free file descriptor.
     package func load(_ id: AssetID) async throws(CacheError) -> LoadedAsset? {
         guard let stored = try await intactRow(of: id) else { return nil }
         guard let name = stored.file else {
@@ -29,10 +30,26 @@ extension Store {
             // The row was corrected; read it again.
             return try await load(id)
         }
+        if file.lock != nil, masterKeys.onMissingKey == .refetch {
+            return LoadedAsset(record: stored.record, extents: ByteRangeSet(), file: nil)
+        }
         return LoadedAsset(
-            record: stored.record, extents: stored.extents, file: file,
+            record: stored.record, extents: readable(stored.extents, of: file), file: file,
             isSuspect: lastRun(of: name, checkedRun: stored.checkedRun) < catalog.suspectRun,
             isUnverified: lastRun(of: name, checkedRun: stored.checkedRun) < catalog.run)
+    }
+
+    /// The extents that can be decrypted. A range without a nonce is damage of the catalog.
+    private func readable(_ extents: ByteRangeSet, of file: SparseFile) -> ByteRangeSet {
+        guard let cipher = file.cipher else { return extents }
+        var (extents, lost) = (extents, extents)
+        for run in cipher.runs(in: extents.runs) { lost.remove(run.range) }
+        guard !lost.isEmpty else { return extents }
+        logger.error(
+            "encrypted bytes have lost their nonces and are fetched again",
+            metadata: ["path": "\(file.path ?? "")", "bytes": "\(lost.byteCount)"])
+        for run in lost.runs { extents.remove(run) }
+        return extents
     }
 
     /// Deletes an asset's row if its checksum does not match; returns whether it did.

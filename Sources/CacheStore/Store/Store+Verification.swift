@@ -43,6 +43,8 @@ extension Store {
     /// The comparison of a file with the extents of its row.
     private enum ExaminedFile: Sendable {
         case missing
+        /// The master key of the file is missing.
+        case locked(bytes: Int64)
         /// `bad`: the ranges that do not match their checksums.
         case present(size: Int64, bytes: Int64, bad: ByteRangeSet)
     }
@@ -89,6 +91,7 @@ extension Store {
         _ name: FileName, _ rows: ExaminedRows, _ verified: inout Int64, onBlock: (_ bytes: Int64) -> Void
     ) throws(CacheError) -> ExaminedFile {
         guard let file = try openFile(name) else { return .missing }
+        guard file.lock == nil else { return .locked(bytes: rows.stored?.cachedBytes ?? 0) }
         let (size, before) = (try file.size(), verified)
         var (present, bad) = (rows.stored?.extents ?? ByteRangeSet(), ByteRangeSet())
         present.remove(size..<Int64.max)
@@ -126,6 +129,10 @@ extension Store {
         at file: ExaminedFile, _ name: FileName, _ rows: ExaminedRows, _ repairing: Bool, _ commits: CommitQueue,
         _ audit: inout VerificationReport
     ) async throws(CacheError) -> Bool {
+        if case .locked(let bytes) = file {
+            audit.lockedBytes += bytes
+            return false
+        }
         guard case .present(let size, let bytes, var bad) = file else {
             audit.findings.append(VerificationReport.Finding(kind: .missingFile, asset: rows.id, file: "\(name)"))
             if repairing { try await catalog.emptyRow(of: name, ifGone: layout.path(of: name), disk) }

@@ -10,6 +10,8 @@ package final class Store: Sendable {
     /// The durable index.
     package let catalog: Catalog
     let disk: any Disk
+    /// The keys that seal the keys of encrypted files.
+    package let masterKeys: MasterKeys
     /// Disk space for commits on a full disk.
     let reserve: EmergencyReserve
     let logger: Logger
@@ -31,11 +33,13 @@ package final class Store: Sendable {
     let damagedRows: Atomic<Int64>
 
     private init(
-        layout: StoreLayout, disk: any Disk, descriptors: FileDescriptorCache, logger: Logger, lock: DirectoryLock,
+        layout: StoreLayout, disk: any Disk, masterKeys: MasterKeys, descriptors: FileDescriptorCache, logger: Logger,
+        lock: DirectoryLock,
         catalog: Catalog, reserve: EmergencyReserve, holes: HoleSupport, loss: CatalogReset?
     ) {
         self.layout = layout
         self.disk = disk
+        self.masterKeys = masterKeys
         self.descriptors = descriptors
         self.logger = logger
         self.lock = lock
@@ -66,10 +70,11 @@ package final class Store: Sendable {
     /// catalog is quarantined, and the store starts empty, as `loss` reports.
     ///
     /// - Parameter openFileLimit: maximum number of open files of assets, unless more are in use at once.
+    /// - Parameter masterKeys: the keys of encrypted files.
     /// - Parameter mayLose: whether a damaged catalog may be replaced; otherwise `storageCorrupt` is thrown.
     package static func open(
-        directory: String, disk: any Disk = SystemDisk(), openFileLimit: Int = 256, mayLose: Bool = true,
-        wallClock: any WallClock, logger: Logger
+        directory: String, disk: any Disk = SystemDisk(), masterKeys: MasterKeys = MasterKeys(),
+        openFileLimit: Int = 256, mayLose: Bool = true, wallClock: any WallClock, logger: Logger
     ) throws(CacheError) -> Store {
         let layout = StoreLayout(directory: directory)
         // The lock protects everything that follows. Only the directory itself is created without it.
@@ -95,7 +100,7 @@ package final class Store: Sendable {
         try reserve.keep()
         try disk.syncDirectory(layout.directory)
         return Store(
-            layout: layout, disk: disk,
+            layout: layout, disk: disk, masterKeys: masterKeys,
             descriptors: FileDescriptorCache(
                 limit: openFileLimit, disk: disk, tellsReferences: disk.tellsReferences(in: layout.directory),
                 spill: spill),

@@ -41,6 +41,8 @@ package struct VerificationReport: Hashable, Sendable {
     package var bytes: Int64 = 0
     /// Number of cached bytes that cannot be verified, because they were written before checksums existed.
     package var uncheckableBytes: Int64 = 0
+    /// Number of cached bytes that cannot be verified, because their master key is missing.
+    package var lockedBytes: Int64 = 0
     package var findings: [Finding] = []
     /// Whether every finding was repaired.
     package var isRepaired = false

@@ -27,6 +27,9 @@ struct PurgeCommand: ClientCommand {
     @Flag(name: .long, help: "Mark the assets as stale instead of removing them.")
     var soft = false
 
+    @Flag(name: .long, help: "Delete the keys of encrypted assets first, cut running responses, and print a receipt.")
+    var shred = false
+
     @Flag(name: .long, help: "Only show the assets.")
     var dryRun = false
 
@@ -48,6 +51,7 @@ struct PurgeCommand: ClientCommand {
         guard !urls.isEmpty || origin != nil || prefix != nil || tag != nil else {
             throw ValidationError("Select the assets: URLs, --origin, --prefix or --tag.")
         }
+        guard !soft || !shred else { throw ValidationError("--soft and --shred exclude each other.") }
         guard !dryRun || !yes else { throw ValidationError("--dry-run and --yes exclude each other.") }
     }
 
@@ -76,6 +80,7 @@ struct PurgeCommand: ClientCommand {
         JSON(present: [
             "origin": origin.map(JSON.string), "prefix": prefix.map(JSON.string), "tag": tag.map(JSON.string),
             "urls": urls.isEmpty ? nil : .array(urls.map(JSON.string)), "soft": .bool(soft), "dryRun": .bool(true),
+            "shred": shred ? .bool(true) : nil,
         ])
     }
 

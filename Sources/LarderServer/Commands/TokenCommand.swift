@@ -61,8 +61,7 @@ struct TokenNewCommand: ParsableCommand {
     var file: String?
 
     func run() throws {
-        var generator = SystemRandomNumberGenerator()
-        let token = Self.token(&generator)
+        let token = Self.newSecret()
         do {
             let entry = try entry(token, at: SystemWallClock().now())
             if let file { try Self.add(entry, to: file) }
@@ -74,6 +73,12 @@ struct TokenNewCommand: ParsableCommand {
             StandardError.write("larder: \(error.description)\n")
             throw ExitCode(1)
         }
+    }
+
+    /// 256 random bits of the kernel, as text.
+    static func newSecret() -> String {
+        var generator = SystemRandomNumberGenerator()
+        return token(&generator)
     }
 
     /// A token with 256 random bits.

@@ -11,8 +11,9 @@ extension VerificationReport {
             return "\(finding.kind.rawValue)  \(finding.asset?.description ?? "-")  \(finding.file ?? "-")\(place)"
         }
         let unchecked = uncheckableBytes > 0 ? ", \(uncheckableBytes) of them without checksums" : ""
+        let locked = lockedBytes > 0 ? ", \(lockedBytes) bytes not verified, because their master key is missing" : ""
         let outcome = findings.isEmpty ? "no problems found" : "\(findings.count) problems found"
-        return (lines + ["\(assets) assets, \(files) files, \(bytes) bytes\(unchecked): \(outcome)\(repairs)"])
+        return (lines + ["\(assets) assets, \(files) files, \(bytes) bytes\(unchecked)\(locked): \(outcome)\(repairs)"])
             .joined(separator: "\n")
     }
 
@@ -32,11 +33,13 @@ extension VerificationReport {
             let files: Int
             let bytes: Int64
             let uncheckableBytes: Int64
+            let lockedBytes: Int64
             let repaired: Bool
             let findings: [Line]
         }
         let whole = Whole(
-            assets: assets, files: files, bytes: bytes, uncheckableBytes: uncheckableBytes, repaired: isRepaired,
+            assets: assets, files: files, bytes: bytes, uncheckableBytes: uncheckableBytes, lockedBytes: lockedBytes,
+            repaired: isRepaired,
             findings: findings.map {
                 Line(
                     kind: $0.kind.rawValue, assetId: $0.asset?.description, file: $0.file,

@@ -22,10 +22,10 @@ struct VerifyCommand: AsyncParsableCommand {
     var repair = false
 
     func run() async throws {
-        let directory = try options.dataDirectoryOrExit()
+        let settings = try options.settingsOrExit()
         let audit: VerificationReport
         do throws(CacheError) {
-            audit = try await Self.audit(directory, repairing: repair)
+            audit = try await Self.audit(settings, repairing: repair)
         } catch {
             StandardError.write("larder: \(error.sentence)\n")
             throw ExitCode(2)
@@ -35,7 +35,10 @@ struct VerifyCommand: AsyncParsableCommand {
     }
 
     /// Opens the store, verifies it and closes it. Throws `.notFound` if the directory contains no store.
-    private static func audit(_ directory: String, repairing: Bool) async throws(CacheError) -> VerificationReport {
+    private static func audit(
+        _ settings: LarderSettings, repairing: Bool
+    ) async throws(CacheError) -> VerificationReport {
+        let directory = settings.dataDirectory
         guard try SystemDisk().status(of: StoreLayout(directory: directory).catalog) != nil else {
             throw CacheError(.notFound, "There is no store in \(directory).")
         }
@@ -47,6 +50,7 @@ struct VerifyCommand: AsyncParsableCommand {
         let audit: VerificationReport
         do throws(CacheError) {
             defer { meter?.clear() }
+            try await EncryptionApplier(store: store).prepare(from: settings, to: settings)()
             audit = try await store.audit(repairing: repairing) { bytes, whole in
                 meter?.show(ProgressLine(bytes: bytes, of: whole, verb: "verified"))
             }
@@ -60,11 +64,11 @@ struct VerifyCommand: AsyncParsableCommand {
 }
 
 /// `larder export`: copies a complete asset from a store to a new file. Exit status 1 if that fails.
-struct ExportCommand: ParsableCommand {
+struct ExportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
         abstract: "Copy a complete asset from a store to a file, also while a service uses the store.",
-        discussion: "Verifies the checksum of every byte. The store is not changed.")
+        discussion: "Verifies the checksum of every byte, and decrypts encrypted content. The store is not changed.")
 
     @OptionGroup var options: StoreOptions
     @OptionGroup var output: OutputOptions
@@ -75,10 +79,11 @@ struct ExportCommand: ParsableCommand {
     @Argument(help: "File to write; it must not exist.")
     var file: String
 
-    func run() throws {
-        let directory = try options.dataDirectoryOrExit()
+    func run() async throws {
+        let settings = try options.settingsOrExit()
         do throws(CacheError) {
-            let bytes = try copy(from: directory)
+            let keys = try await MasterKeyReader(settings: settings.encryption).readInBackground(used: [])
+            let bytes = try copy(from: settings.dataDirectory, keys)
             output.write("\(bytes) bytes", json: ["bytes": .integer(bytes)])
         } catch {
             StandardError.write("larder: \(error.sentence)\n")
@@ -86,10 +91,10 @@ struct ExportCommand: ParsableCommand {
         }
     }
     /// Copies the asset with progress on standard error; returns the number of bytes.
-    private func copy(from directory: String) throws(CacheError) -> Int64 {
+    private func copy(from directory: String, _ keys: MasterKeys.Content) throws(CacheError) -> Int64 {
         let meter = ProgressMeter.onTerminal
         defer { meter?.clear() }
-        return try Export.copy(asset, from: directory, to: file) { bytes, whole in
+        return try Export.copy(asset, from: directory, to: file, masterKeys: keys) { bytes, whole in
             meter?.show(ProgressLine(bytes: bytes, of: whole, verb: "copied"))
         }
     }

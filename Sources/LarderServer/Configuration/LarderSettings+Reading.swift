@@ -105,6 +105,7 @@ extension LarderSettings {
 
     /// Validates settings that depend on each other.
     func checkTogether() throws(SettingsError) {
+        try checkEncryption()
         if listen.certificateFile != nil, listen.keyFile == nil {
             throw SettingsError("listen.tls.keyFile", "is required by listen.tls.certificateFile")
         }
@@ -121,6 +122,16 @@ extension LarderSettings {
 
     /// Statements of proxies count only if they come from a known address. A Unix socket needs none: only permitted
     /// processes can connect.
+    /// Throws if an encrypted origin cannot have a master key.
+    private func checkEncryption() throws(SettingsError) {
+        guard encryption.keyCommand.isEmpty || encryption.activeKey != nil else {
+            throw SettingsError("encryption.activeKey", "is required with encryption.keyCommand")
+        }
+        guard !encryption.hasKeys, let origin = origins.first(where: \.settings.isEncrypted) else { return }
+        throw SettingsError(
+            "origins.\(origin.name).encrypt", "requires encryption.keysDirectory or encryption.keyCommand")
+    }
+
     private func checkProxies() throws(SettingsError) {
         guard listen.trustedProxies.isEmpty, case .host = listen.address else { return }
         let needing =

@@ -31,6 +31,7 @@ struct LarderSettings: Hashable, Sendable {
     var isDashboardEnabled = true
     /// Schedule of the checksum verification.
     var scrub = ScrubSchedule()
+    var encryption = EncryptionSettings()
 
     /// Reads of absolute URLs require a token by default.
     private static var absoluteURLs: OriginSettings {
@@ -38,6 +39,20 @@ struct LarderSettings: Hashable, Sendable {
         settings.access = .token
         return settings
     }
+}
+
+/// Master keys of encrypted origins.
+struct EncryptionSettings: Hashable, Sendable {
+    /// Directory with one file for each master key; nil: none.
+    var keysDirectory: String?
+    /// Program and arguments of the command that prints a master key; empty: none.
+    var keyCommand: [String] = []
+    /// Identifier of the key for new files; nil: the last one in the order of names.
+    var activeKey: String?
+    var onMissingKey = MissingKeyRule.refuse
+
+    /// Whether any master key can exist.
+    var hasKeys: Bool { keysDirectory != nil || !keyCommand.isEmpty }
 }
 
 /// Address, certificate and fast path of the listener.

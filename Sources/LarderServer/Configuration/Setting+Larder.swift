@@ -7,7 +7,7 @@ import WebTokens
 extension Setting<LarderSettings> {
     /// All settings except those of origins and tags, in output order.
     static var all: [Setting] {
-        listener + service + telemetry + policy + upstream + access + limits
+        listener + service + encryption + telemetry + policy + upstream + access + limits
     }
 
     /// Address, certificates and fast path of the listener.
@@ -100,6 +100,28 @@ extension Setting<LarderSettings> {
                 "scrub.bytesPerSecond", orNone: \.scrub.bytesPerSecond, .rate,
                 "maximum read rate of a scrub, at least 1 KiB, or `none`"
             ).fixed(),
+        ]
+    }
+
+    /// Master keys of encrypted origins.
+    private static var encryption: [Setting] {
+        [
+            Setting(
+                "encryption.keysDirectory", optional: \.encryption.keysDirectory, .path,
+                "directory with one file for each master key: 32 bytes, or as 64 hexadecimal digits or Base64; the name of "
+                    + "the file without its extension is the identifier, and only the owner may read it (mode 0600)"),
+            Setting(
+                "encryption.keyCommand", list: \.encryption.keyCommand, .line,
+                "program with its arguments that prints a master key in one of these forms; the identifier of the key is its "
+                    + "last argument. It runs without a shell and environment, for at most 10 s; requires "
+                    + "`encryption.activeKey`"),
+            Setting(
+                "encryption.activeKey", optional: \.encryption.activeKey, .line,
+                "identifier of the master key for new files; without it the last one in the order of the names in "
+                    + "`encryption.keysDirectory`"),
+            Setting(
+                "encryption.onMissingKey", \.encryption.onMissingKey, .choice,
+                "reads of content whose master key is missing: `refuse` with `encryptionKeyMissing`, or `refetch` it"),
         ]
     }
 

@@ -72,8 +72,8 @@ struct StoreOptions: ParsableArguments {
     @Option(name: .long, help: ArgumentHelp("Directory of the cached files and the catalog.", valueName: "path"))
     var dataDirectory: String?
 
-    func dataDirectoryOrExit() throws -> String {
-        try source.settingsOrExit(flags: [("dataDirectory", dataDirectory)]).dataDirectory
+    func settingsOrExit() throws -> LarderSettings {
+        try source.settingsOrExit(flags: [("dataDirectory", dataDirectory)])
     }
 }
 

@@ -1,3 +1,4 @@
+import CLinux
 import CacheAPI
 import CacheCore
 import CacheEngine
@@ -39,7 +40,7 @@ enum Larder {
             wished: settings.limits.maxConnections, sockets: settings.listen.address.socketCount)
         logger.info("open files", metadata: files.metadata(connections: connections))
         try settings.checkCAFiles()
-        let store = try openStore(settings.dataDirectory, files, logger: logger)
+        let store = try await openStore(settings, files, logger: logger)
         let pool = CurlWorkerPool(settings: settings.pool(files), clock: ContinuousClock(), logger: logger)
         let readers = try await readerSources(settings, pool, store, logger: logger)
         let tracing = try Tracing(settings.telemetry, logger: logger)
@@ -61,7 +62,7 @@ enum Larder {
             input, read,
             appliers: [
                 LogApplier(level: logLevel), PoolApplier(pool: pool, files: files),
-                APIApplier(live: live, readers: readers),
+                APIApplier(live: live, readers: readers), EncryptionApplier(store: store),
                 CacheApplier(configuration: cache.configuration),
             ],
             clock: ContinuousClock(), wallClock: SystemWallClock(), logger: logger)
@@ -147,16 +148,27 @@ enum Larder {
         return readers
     }
 
-    /// Opens the store; its errors refer to the setting `dataDirectory`.
+    /// Opens the store and reads the master keys; its errors refer to the settings.
     private static func openStore(
-        _ directory: String, _ files: OpenFileBudget, logger: Logger
-    ) throws(SettingsError) -> Store {
+        _ settings: LarderSettings, _ files: OpenFileBudget, logger: Logger
+    ) async throws(SettingsError) -> Store {
+        // The memory will have keys and content. Without support of the kernel the service starts nevertheless.
+        if settings.encryption.hasKeys { _ = larder_forbid_dumps() }
+        let store: Store
         do throws(CacheError) {
-            return try Store.open(
-                directory: directory, openFileLimit: files.assetFiles, wallClock: SystemWallClock(), logger: logger)
+            store = try Store.open(
+                directory: settings.dataDirectory, openFileLimit: files.assetFiles, wallClock: SystemWallClock(),
+                logger: logger)
         } catch {
             throw SettingsError("dataDirectory", error.sentence)
         }
+        do throws(CacheError) {
+            try await EncryptionApplier(store: store).prepare(from: settings, to: settings)()
+        } catch {
+            let key = if case .invalidField(let key) = error.code { key } else { "encryption" }
+            throw SettingsError(key, error.message)
+        }
+        return store
     }
 
     /// Creates the HTTP server; its errors refer to the setting that caused them.

@@ -1,6 +1,7 @@
 import CacheAPI
 import CacheCore
 import CacheEngine
+import CacheStore
 import CurlUpstream
 
 /// A part of the service that applies changed settings while it runs.
@@ -33,6 +34,20 @@ struct APIApplier: SettingsApplier {
                 return LiveAPISettings.Values(access: settings.access, cors: settings.cors, limits: limits)
             }
         }
+    }
+}
+
+/// Applies master keys. They are read again by each reload.
+struct EncryptionApplier: SettingsApplier {
+    let store: Store
+
+    func prepare(
+        from old: LarderSettings, to new: LarderSettings
+    ) async throws(CacheError) -> @Sendable () -> Void {
+        let used = try await store.catalog.masterKeyUse().keys.sorted()
+        let content = try await MasterKeyReader(settings: new.encryption).readInBackground(used: used)
+        try new.checkMasterKey(content)
+        return { [store] in store.masterKeys.replace(content) }
     }
 }
 

@@ -19,6 +19,7 @@ import Testing
         stats.store = .init(
             isDamaged: true, assets: next(), extents: next(), cachedBytes: next(), diskBytes: next(),
             capacityBytes: next(), freeDiskBytes: next())
+        stats.store.lockedFiles = next()
         stats.store.losses.bytes = next()
         (stats.store.losses.age, stats.store.losses.longest) = (.seconds(next()), .seconds(next()))
         stats.integrity = IntegrityFigures(

@@ -271,6 +271,7 @@ enum Samples {
         settings.ignoreVary = ["User-Agent"]
         settings.unknownLength = .partial
         settings.errorBodies = .upstream
+        settings.isEncrypted = true
         settings.fallback = .file("offline/film.mp4")
         settings.finishIfRemainingPercent = 10
         settings.gapMergeBytes = 0

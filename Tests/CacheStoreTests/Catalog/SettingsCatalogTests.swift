@@ -43,6 +43,7 @@ import Testing
         settings.ignoreVary = ["User-Agent", "Origin"]
         settings.unknownLength = .partial
         settings.errorBodies = .upstream
+        settings.isEncrypted = true
         settings.verification = .always
         settings.fallback = .asset(AssetID(high: 1, low: 2))
         settings.storeRules = .init(maxBytes: 5, never: ["video/*"], always: ["audio/mpeg"])

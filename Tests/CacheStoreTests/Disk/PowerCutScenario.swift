@@ -15,6 +15,8 @@ struct PowerCutScenario {
         var extents: ByteRangeSet
     }
 
+    /// The master keys; nil: all files are plain. Otherwise those of every second asset are encrypted.
+    private let masterKeys: MasterKeys?
     private let directory: TemporaryDirectory
     private let log: DiskLog
     private var random: SeededRandom
@@ -22,25 +24,30 @@ struct PowerCutScenario {
     private var removed: Set<UInt64> = []
     private(set) var promises: [(count: Int, promise: PowerCut.Promise)] = []
 
-    private init(seed: UInt64) throws {
+    private init(seed: UInt64, masterKeys: MasterKeys?) throws {
+        self.masterKeys = masterKeys
         directory = try TemporaryDirectory(isInMemory: true)
         log = DiskLog(root: directory.path)
         random = SeededRandom(seed: seed)
     }
 
     /// Runs the scenario. Returns its power-cut simulation and the number of operations.
-    static func recorded(seed: UInt64, starts: Int, steps: Int) async throws -> (cut: PowerCut, operations: Int) {
-        var scenario = try Self(seed: seed)
+    static func recorded(
+        seed: UInt64, starts: Int, steps: Int, isEncrypted: Bool = false
+    ) async throws -> (cut: PowerCut, operations: Int) {
+        let masterKeys = isEncrypted ? TestStore.masterKeys("k1") : nil
+        var scenario = try Self(seed: seed, masterKeys: masterKeys)
         try await RecordingVFS.recording(scenario.log) {
             for start in 0..<starts { try await scenario.live(steps: steps, isOrderly: start % 2 == 0) }
         }
         let operations = scenario.log.operations
-        let cut = PowerCut(operations, store: "data", promises: scenario.promises, truth: Self.truth)
+        let cut = PowerCut(
+            operations, store: "data", promises: scenario.promises, truth: Self.truth, masterKeys: masterKeys)
         return (cut, operations.count)
     }
 
     private mutating func live(steps: Int, isOrderly: Bool) async throws {
-        let testStore = try TestStore(in: directory, disk: RecordingDisk(log))
+        let testStore = try TestStore(in: directory, disk: RecordingDisk(log), masterKeys: masterKeys ?? MasterKeys())
         // Cause frequent checkpoints.
         try await testStore.store.catalog.pool.writeWithoutTransaction { db in
             try db.execute(sql: "PRAGMA wal_autocheckpoint = 60")
@@ -112,7 +119,8 @@ struct PowerCutScenario {
 
     private mutating func begin(_ number: UInt64, generation: Int64, _ testStore: TestStore) throws {
         promises.append((log.count, .nothing(TestStore.id(number))))
-        let file = try testStore.store.createFile(asset: TestStore.id(number), generation: generation)
+        let file = try testStore.store.createFile(
+            asset: TestStore.id(number), generation: generation, isEncrypted: masterKeys != nil && number % 2 == 1)
         lives[number] = Life(file: file, generation: generation, extents: ByteRangeSet())
         removed.remove(number)
         testStore.commits.began(Self.record(number, generation), file: file)

@@ -8,9 +8,10 @@ import Testing
 @Suite(.timeLimit(.minutes(60))) struct PowerCutTests {
     private let sweep = Sweep("power")
 
-    @Test("Every state after a power cut opens without wrong bytes")
-    func whateverAPowerCutLeavesIsRight() async throws {
-        let (cut, operations) = try await PowerCutScenario.recorded(seed: sweep.seed, starts: 4, steps: 80)
+    @Test("Every state after a power cut opens without wrong bytes", arguments: [false, true])
+    func whateverAPowerCutLeavesIsRight(isEncrypted: Bool) async throws {
+        let (cut, operations) = try await PowerCutScenario.recorded(
+            seed: sweep.seed, starts: 4, steps: 80, isEncrypted: isEncrypted)
         #expect(operations >= 2000)
 
         let outcome = try await cut.run(

@@ -11,6 +11,8 @@ import TestChance
     /// A file in an array with its checksums and its uncommitted changes.
     private struct Model {
         static let size = 5 * BlockChecksums.blockBytes + 1234
+        /// Whether the checksums are keyed: then adjacent ones cannot be combined without the bytes.
+        let isKeyed: Bool
         var random: SeededRandom
         let content: [UInt8]
         var file = [UInt8](repeating: 0, count: Int(Model.size))
@@ -21,8 +23,10 @@ import TestChance
         var growth = ByteRangeSet()
         var cuts = ByteRangeSet()
         var rotten: Set<Int64> = []
+        var hasRotted = false
 
-        init(seed: UInt64) {
+        init(seed: UInt64, isKeyed: Bool) {
+            self.isKeyed = isKeyed
             random = SeededRandom(seed: seed)
             var bytes = SeededRandom(seed: seed &+ 1)
             content = (0..<Int(Model.size)).map { _ in UInt8(truncatingIfNeeded: bytes.next()) | 1 }
@@ -38,12 +42,16 @@ import TestChance
             return start..<min(Self.size, start + 1 + number(length))
         }
 
-        func sum(_ range: ByteRange) -> UInt32 { Self.sum(range, of: file) }
-
-        static func sum(_ range: ByteRange, of file: [UInt8]) -> UInt32 {
-            file.withUnsafeBytes {
-                Checksum.of(UnsafeRawBufferPointer(rebasing: $0[Int(range.lowerBound)..<Int(range.upperBound)]))
+        func sum(_ range: ByteRange, of file: [UInt8]? = nil) -> BlockSum {
+            (file ?? self.file).withUnsafeBytes {
+                let bytes = UnsafeRawBufferPointer(rebasing: $0[Int(range.lowerBound)..<Int(range.upperBound)])
+                return sum(bytes, at: range.lowerBound)
             }
+        }
+
+        private func sum(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> BlockSum {
+            let sum = Checksum.of(bytes)
+            return isKeyed ? .keyed(high: UInt64(sum), low: UInt64(offset)) : .crc32C(sum)
         }
 
         mutating func write() {
@@ -58,7 +66,8 @@ import TestChance
                 if number(8) > 0 {
                     file.withUnsafeBytes { bytes in
                         let pieces = Checksum.pieces(
-                            of: UnsafeRawBufferPointer(rebasing: bytes[first..<end]), at: part.lowerBound)
+                            of: UnsafeRawBufferPointer(rebasing: bytes[first..<end]), at: part.lowerBound,
+                            sum: sum(_:at:))
                         for piece in pieces { written.insert(piece, joining: false) }
                     }
                 }
@@ -76,11 +85,11 @@ import TestChance
 
         /// Models a commit: first the cuts, then the growth, then the punches.
         mutating func commit() throws {
-            let file = file
+            let (file, model) = (file, self)
             for run in cuts.runs { claimed.remove(run) }
-            giveUp(try sums.release(cuts) { Self.sum($0, of: file) })
+            giveUp(try sums.release(cuts) { model.sum($0, of: file) })
             for run in growth.runs { claimed.insert(run) }
-            giveUp(try sums.claim(growth.runs, written: written) { Self.sum($0, of: file) })
+            giveUp(try sums.claim(growth.runs, written: written) { model.sum($0, of: file) })
             for run in cuts.runs {
                 for hole in growth.gaps(in: run) {
                     for offset in hole {
@@ -101,6 +110,7 @@ import TestChance
         mutating func kill() { (written, growth, cuts) = (BlockChecksums(), ByteRangeSet(), ByteRangeSet()) }
 
         mutating func rot() {
+            hasRotted = true
             guard !claimed.isEmpty else { return }
             let run = claimed.runs[Int(number(Int64(claimed.runs.count)))]
             let offset = run.lowerBound + number(run.length)
@@ -115,13 +125,19 @@ import TestChance
                 #expect((sum(piece.range) == piece.sum) == !isRotten, label)
                 #expect(BlockChecksums.cut(piece.range).count == 1, label)
             }
+            // Adjacent runs of a block are one piece, unless damage was found beside them.
+            guard rotten.isEmpty else { return }
+            for (piece, next) in zip(sums.pieces, sums.pieces.dropFirst()) {
+                let isJoinable = next.range.lowerBound % BlockChecksums.blockBytes != 0
+                #expect(piece.range.upperBound < next.range.lowerBound || !isJoinable || hasRotted, label)
+            }
         }
     }
 
-    @Test("Every claimed byte has the checksum of the byte on disk", arguments: [false, true])
-    func everyClaimedByteHasTheSumOfWhatIsOnDisk(rots: Bool) throws {
-        for seed in UInt64(1)...30 {
-            var model = Model(seed: seed)
+    @Test("Every claimed byte has the checksum of the byte on disk", arguments: [false, true], [false, true])
+    func everyClaimedByteHasTheSumOfWhatIsOnDisk(rots: Bool, isKeyed: Bool) throws {
+        for seed in UInt64(1)...(isKeyed ? 8 : 20) {
+            var model = Model(seed: seed, isKeyed: isKeyed)
             for step in 0..<60 {
                 switch model.number(12) {
                 case 0..<5: model.write()
@@ -136,8 +152,8 @@ import TestChance
         }
     }
 
-    @Test("Checksum rows round-trip")
-    func rowsAreReadAsTheyWereWritten() {
+    @Test("Checksum rows round-trip", arguments: [false, true])
+    func rowsAreReadAsTheyWereWritten(isKeyed: Bool) {
         for seed in UInt64(1)...50 {
             var random = SeededRandom(seed: seed)
             var sums = BlockChecksums()
@@ -149,9 +165,11 @@ import TestChance
                 let end = (position / BlockChecksums.blockBytes + 1) * BlockChecksums.blockBytes
                 let length = kind < 2 ? end - position : 1 + Int64(random.next() % UInt64(end - position))
                 if kind > 0 {
-                    sums.insert(
-                        BlockChecksums.Piece(
-                            range: position..<position + length, sum: UInt32(truncatingIfNeeded: random.next())))
+                    let sum: BlockSum =
+                        isKeyed
+                        ? .keyed(high: random.next(), low: random.next())
+                        : .crc32C(UInt32(truncatingIfNeeded: random.next()))
+                    sums.insert(BlockChecksums.Piece(range: position..<position + length, sum: sum))
                 }
                 position += length
             }

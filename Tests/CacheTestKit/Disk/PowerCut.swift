@@ -1,5 +1,5 @@
 package import CacheCore
-import CacheStore
+package import CacheStore
 import Foundation
 import Logging
 
@@ -49,17 +49,21 @@ package struct PowerCut: Sendable {
     private let promises: [(count: Int, promise: Promise)]
     private let truth: @Sendable (AssetID, Int64) -> [UInt8]
     private let store: String
+    /// The master keys of a store with encrypted files; nil: all files are plain.
+    private let masterKeys: MasterKeys?
 
     /// - Parameters:
     ///   - store: the path of the store relative to the directory of the log.
     ///   - promises: each promise with the number of operations recorded before it.
     ///   - truth: all bytes of a generation of an asset.
+    ///   - masterKeys: the master keys of a store with encrypted files.
     package init(
         _ operations: [DiskLog.Operation], store: String, promises: [(count: Int, promise: Promise)],
-        truth: @escaping @Sendable (AssetID, Int64) -> [UInt8]
+        truth: @escaping @Sendable (AssetID, Int64) -> [UInt8], masterKeys: MasterKeys? = nil
     ) {
         self.operations = operations
         self.store = store
+        self.masterKeys = masterKeys
         self.promises = promises
         self.truth = truth
     }
@@ -107,12 +111,12 @@ package struct PowerCut: Sendable {
         let image = DiskImage(tree)
         let log = DiskLog(root: directory.path, image: image)
         try await RecordingVFS.recording(log) {
-            let store = try Self.open(directory.path(self.store), RecordingDisk(log))
+            let store = try open(directory.path(self.store), RecordingDisk(log))
             _ = try await store.reconcile()
             try store.close(isOrderly: false)
         }
         let kept = promises.prefix { $0.count <= count }.map { (0, $0.promise) }
-        return try await PowerCut(log.operations, store: store, promises: kept, truth: truth)
+        return try await PowerCut(log.operations, store: store, promises: kept, truth: truth, masterKeys: masterKeys)
             .run(step: max(1, log.count / steps), seeds: Array(seeds.prefix(1)), image: image)
     }
 
@@ -123,7 +127,7 @@ package struct PowerCut: Sendable {
         try tree.write(to: directory.path)
         outcome.states += 1
         do {
-            let store = try Self.open(directory.path(self.store))
+            let store = try open(directory.path(self.store))
             defer { try? store.close(isOrderly: false) }  // the directory is deleted anyway
             outcome.opened += 1
             let found = try await claims(store, tree, label, &outcome)
@@ -135,15 +139,16 @@ package struct PowerCut: Sendable {
         }
     }
 
-    private static func open(_ directory: String, _ disk: any Disk = SystemDisk()) throws(CacheError) -> Store {
+    private func open(_ directory: String, _ disk: any Disk = SystemDisk()) throws(CacheError) -> Store {
         var logger = Logger(label: "power cut")
         logger.logLevel = .critical
         return try Store.open(
-            directory: directory, disk: disk, mayLose: false, wallClock: ManualWallClock(), logger: logger)
+            directory: directory, disk: disk, masterKeys: masterKeys ?? MasterKeys(), mayLose: false,
+            wallClock: ManualWallClock(), logger: logger)
     }
 
-    /// Returns the assets in the catalog. Each claimed extent is compared with the found file directly, not by
-    /// checksums.
+    /// Returns the assets in the catalog. Each claimed extent is compared with the found file, not by checksums; those of
+    /// encrypted files are read through the store.
     private func claims(
         _ store: Store, _ tree: DiskImage.Tree, _ label: String, _ outcome: inout Outcome
     ) async throws -> [AssetID: StoredAsset] {
@@ -153,9 +158,11 @@ package struct PowerCut: Sendable {
             assets[id] = stored
             guard let file = stored.file else { continue }
             let name = self.store + "/assets/" + file.shard + "/" + file.description
+            let open = masterKeys == nil ? nil : try await store.load(id)?.file
             for run in stored.extents.runs {
                 outcome.claimedBytes += run.length
-                if isRight(run, of: tree.files[name], truth(id, file.generation)) { continue }
+                let bytes = masterKeys == nil ? tree.files[name] : open.flatMap { Self.bytes(of: $0, run) }
+                if isRight(run, of: bytes, truth(id, file.generation)) { continue }
                 outcome.wrong += 1
                 outcome.failures.append("\(label): wrong bytes in \(file) at \(run)")
             }
@@ -163,6 +170,16 @@ package struct PowerCut: Sendable {
         _ = try await store.catalog.origins()
         _ = try await store.catalog.unfinishedJobs()
         return assets
+    }
+
+    /// The decrypted bytes of a run at their offsets, with zeros before them; nil if they cannot be read.
+    private static func bytes(of file: SparseFile, _ run: ByteRange) -> [UInt8]? {
+        var bytes = [UInt8](repeating: 0, count: Int(run.upperBound))
+        let count = bytes.withUnsafeMutableBytes { space in
+            let target = UnsafeMutableRawBufferPointer(rebasing: space[Int(run.lowerBound)...])
+            return try? file.read(into: target, at: run.lowerBound)
+        }
+        return count == Int(run.length) ? bytes : nil
     }
 
     private func isRight(_ run: ByteRange, of bytes: [UInt8]?, _ truth: [UInt8]) -> Bool {

@@ -9,7 +9,8 @@ import Foundation
 /// - `gap << 1`, length, checksum: one piece, `gap` bytes after the end of the previous piece.
 /// - `gap << 1 | 1`, count, checksums: `count` adjacent complete blocks.
 ///
-/// An extent costs a few bytes, and every piece costs four.
+/// An extent costs a few bytes, and every piece costs four. A checksum has four bytes, and in rows of encrypted files
+/// sixteen; the row's own CRC-32C tells which.
 enum ChecksumRow {
     /// Bytes of the file that one row covers.
     static let span = 64 * BlockChecksums.blockBytes
@@ -29,11 +30,23 @@ enum ChecksumRow {
             append((piece.range.lowerBound - end) << 1 | (run.isEmpty ? 0 : 1), to: &bytes)
             append(run.isEmpty ? piece.range.length : Int64(run.count), to: &bytes)
             let written = run.isEmpty ? rest.prefix(1) : run
-            for piece in written { append(piece.sum, to: &bytes) }
+            for piece in written {
+                switch piece.sum {
+                case .crc32C(let sum): append(sum, to: &bytes)
+                case .keyed(let high, let low):
+                    for word in [high, low] {
+                        append(UInt32(truncatingIfNeeded: word >> 32), to: &bytes)
+                        append(UInt32(truncatingIfNeeded: word), to: &bytes)
+                    }
+                }
+            }
             end = written.last?.range.upperBound ?? end
             rest = rest.dropFirst(written.count)
         }
-        append(checksum(bytes, file: file, row: row), to: &bytes)
+        let isKeyed = sums.pieces(touching: bounds(of: row)).contains {
+            if case .keyed = $0.sum { true } else { false }
+        }
+        append(checksum(bytes, file: file, row: row, isKeyed: isKeyed), to: &bytes)
         return bytes
     }
 
@@ -42,7 +55,10 @@ enum ChecksumRow {
         guard data.count >= 4 else { return nil }
         var reader = Reader(bytes: [UInt8](data.dropLast(4)))
         var tail = Reader(bytes: [UInt8](data.suffix(4)))
-        guard tail.word() == checksum(data.dropLast(4), file: file, row: row) else { return nil }
+        guard let own = tail.word() else { return nil }
+        let kinds = [false, true]
+        let isKeyed = kinds.first { checksum(data.dropLast(4), file: file, row: row, isKeyed: $0) == own }
+        guard let isKeyed else { return nil }
         let bounds = bounds(of: row)
         var (sums, end) = (BlockChecksums(), bounds.lowerBound)
         while !reader.isAtEnd {
@@ -54,7 +70,7 @@ enum ChecksumRow {
             for _ in 0..<(isRow ? number : 1) {
                 let range = ByteRange(offset: end, length: isRow ? BlockChecksums.blockBytes : number)
                 guard range.upperBound <= bounds.upperBound, BlockChecksums.cut(range).count == 1,
-                    let sum = reader.word()
+                    let sum = isKeyed ? reader.keyedSum() : reader.word().map({ .crc32C($0) })
                 else { return nil }
                 sums.insert(BlockChecksums.Piece(range: range, sum: sum))
                 end = range.upperBound
@@ -67,8 +83,8 @@ enum ChecksumRow {
     static func bounds(of row: Int64) -> ByteRange { ByteRange(offset: row * span, length: span) }
 
     /// CRC-32C of the row's identity and its entries, so that a row copied to a wrong key is detected.
-    private static func checksum(_ bytes: Data, file: Int64, row: Int64) -> UInt32 {
-        let place = [file, row].reduce(UInt32(0)) { sum, number in
+    private static func checksum(_ bytes: Data, file: Int64, row: Int64, isKeyed: Bool) -> UInt32 {
+        let place = ([file, row] + (isKeyed ? [1] : [])).reduce(UInt32(0)) { sum, number in
             withUnsafeBytes(of: number.littleEndian) { Checksum.of($0, after: sum) }
         }
         return bytes.withUnsafeBytes { Checksum.of($0, after: place) }
@@ -114,6 +130,13 @@ enum ChecksumRow {
             guard position + 4 <= bytes.count else { return nil }
             defer { position += 4 }
             return (0..<4).reduce(0) { $0 | UInt32(bytes[position + $1]) << UInt32(8 * $1) }
+        }
+
+        /// Reads a keyed checksum.
+        mutating func keyedSum() -> BlockSum? {
+            let words = (0..<4).compactMap { _ in word().map(UInt64.init) }
+            guard words.count == 4 else { return nil }
+            return .keyed(high: words[0] << 32 | words[1], low: words[2] << 32 | words[3])
         }
     }
 }

@@ -1,0 +1,20 @@
+import CacheCore
+import CacheEngine
+import Hummingbird
+import ReaderAccess
+
+/// Routes for the master keys of encrypted origins.
+struct EncryptionController: Controller {
+    let encryption: EncryptionAdministration
+
+    static let routes: [Route<Self>] = [
+        Route(.get, "/v1/encryption", .scope(.admin)) { controller, _, _ in
+            .json(try await controller.encryption.report().json)
+        },
+        Route(.post, "/v1/encryption/rotate", .scope(.admin)) { controller, _, _ in
+            .json(
+                try await controller.encryption.rotate().json, status: .accepted,
+                headers: [.location: "/v1/encryption", .retryAfter: "1"])
+        },
+    ]
+}

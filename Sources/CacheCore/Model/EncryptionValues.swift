@@ -1,0 +1,71 @@
+/// The treatment of assets whose master key is missing.
+package enum MissingKeyRule: String, Hashable, Sendable, CaseIterable, ChoiceCodable {
+    /// Reads fail with `encryptionKeyMissing`.
+    case refuse
+    /// The bytes are fetched again, and replace those that cannot be decrypted.
+    case refetch
+}
+
+/// The progress of sealing the keys of all files again under one master key.
+package struct KeyRotation: Hashable, Sendable, Codable {
+    /// The identifier of the master key that seals the keys.
+    package let activeKey: String
+    /// Milliseconds since 1970.
+    private let started: Int64
+    private var finished: Int64?
+    /// The number of files with other master keys at the start.
+    package let files: Int
+    /// The files whose keys are sealed again.
+    package var filesDone = 0
+    /// The files whose master key is missing.
+    package var filesLocked = 0
+    /// The last file that was visited.
+    package var last: Int64 = 0
+
+    package init(activeKey: String, startedAt: Timestamp, files: Int) {
+        self.activeKey = activeKey
+        started = startedAt.milliseconds
+        self.files = files
+    }
+
+    package var startedAt: Timestamp { Timestamp(milliseconds: started) }
+
+    /// Nil while the rotation runs.
+    package var finishedAt: Timestamp? { finished.map { Timestamp(milliseconds: $0) } }
+
+    /// Ends the rotation.
+    package mutating func finish(at now: Timestamp) { finished = now.milliseconds }
+}
+
+/// The receipt of an erasure: the keys of these files no longer exist in the store.
+package struct ErasureReceipt: Hashable, Sendable {
+    /// An erased asset.
+    package struct Asset: Hashable, Sendable {
+        package let id: AssetID
+        /// The SHA-256 of the key, in hexadecimal digits.
+        package let nameDigest: String
+        package let generation: Int64
+        /// The identifier of the master key that sealed the key of the file.
+        package let masterKey: String
+
+        package init(id: AssetID, nameDigest: String, generation: Int64, masterKey: String) {
+            self.id = id
+            self.nameDigest = nameDigest
+            self.generation = generation
+            self.masterKey = masterKey
+        }
+    }
+
+    /// The number of the erasure in this store; it only grows.
+    package let sequence: Int64
+    package let erasedAt: Timestamp
+    package let assets: [Asset]
+    /// The paths of damaged catalogs that were set aside: they can contain the sealed keys, and must be deleted.
+    package var copies: [String] = []
+
+    package init(sequence: Int64, erasedAt: Timestamp, assets: [Asset]) {
+        self.sequence = sequence
+        self.erasedAt = erasedAt
+        self.assets = assets
+    }
+}

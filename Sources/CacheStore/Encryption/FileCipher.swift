@@ -1,0 +1,194 @@
+import CacheCore
+import Crypto
+import CryptoExtras
+import Foundation
+import Synchronization
+
+/// Encryption of the bytes of one file: AES-256 in counter mode (NIST SP 800-38A §6.5) with a random key of the file.
+///
+/// - The counter of the 16 bytes at `offset` is a random nonce of 64 bits, followed by `offset / 16` as 64 bits.
+/// - A nonce is chosen at random and encrypts each offset at most once. A write that would repeat an offset chooses a
+///   new nonce. No nonce outlives the process, so that a crash cannot repeat one.
+/// - The nonce of each range is stored in the catalog by the commit of its extents (`NonceTable`).
+/// - Bytes that are present are not written again: their nonce would change while others read them. All bytes of a
+///   file belong to one generation, so that a second write brings the same bytes.
+final class FileCipher: Sendable {
+    /// The sealed key, for the catalog; nil for a file without a row.
+    let sealedKey: SealedKey?
+    /// Opens the sealed key; nil: its master key is not available.
+    private let unseal: @Sendable () -> SymmetricKey?
+    /// Held during a write, from the choice of the missing parts to their entry in the state.
+    private let writing = Mutex(())
+    private let state: Mutex<State>
+
+    /// The keys for content and checksums.
+    private struct Keys: Sendable {
+        let content, sums: SymmetricKey
+
+        /// Derives both from the key of the file (HKDF-SHA256, RFC 5869).
+        init(_ file: SymmetricKey) {
+            func derived(_ use: String) -> SymmetricKey {
+                HKDF<SHA256>.deriveKey(inputKeyMaterial: file, info: Data(use.utf8), outputByteCount: 32)
+            }
+            (content, sums) = (derived("larder content"), derived("larder sums"))
+        }
+    }
+
+    /// Guarded by `state`.
+    private struct State {
+        /// Nil until the sealed key is opened.
+        var keys: Keys?
+        var isDestroyed = false
+        /// The nonces of the bytes in the file.
+        var runs: NonceRuns
+        /// The part of `runs` that is not claimed any more. It is in the file until it is punched or written again.
+        var free = ByteRangeSet()
+        /// The nonce for writes, and the ranges that it has encrypted.
+        var nonce = FileCipher.newNonce()
+        var used = ByteRangeSet()
+    }
+
+    /// - Parameters:
+    ///   - sealedKey: the key as it is stored; nil for a file without a row.
+    ///   - runs: the nonces of the bytes that are in the file.
+    ///   - unseal: returns the key of the file; nil: the master key is missing. It is called again by each use.
+    init(sealedKey: SealedKey?, runs: NonceRuns = NonceRuns(), unseal: @escaping @Sendable () -> SymmetricKey?) {
+        self.sealedKey = sealedKey
+        self.unseal = unseal
+        state = Mutex(State(runs: runs))
+    }
+
+    /// The error of each use while the master key is missing; nil: the bytes can be read and written.
+    var lock: CacheError? { keys == nil ? SealedKey.missing(sealedKey?.masterKey) : nil }
+
+    private var keys: Keys? {
+        let (known, isDestroyed) = state.withLock { ($0.keys, $0.isDestroyed) }
+        if let known { return known }
+        guard !isDestroyed, let keys = unseal().map(Keys.init) else { return nil }
+        return state.withLock { state in
+            if !state.isDestroyed { state.keys = keys }
+            return state.keys
+        }
+    }
+
+    /// Forgets the key for ever: each later use fails as if the master key were missing.
+    func destroy() { state.withLock { ($0.keys, $0.isDestroyed) = (nil, true) } }
+
+    private func unlocked() throws(CacheError) -> Keys {
+        guard let keys else { throw SealedKey.missing(sealedKey?.masterKey) }
+        return keys
+    }
+
+    /// The nonces of the ranges, for the catalog.
+    func runs(in ranges: some Sequence<ByteRange>) -> [NonceRuns.Run] {
+        state.withLock { state in ranges.flatMap { state.runs.runs(in: $0) } }
+    }
+
+    /// Records that ranges are no longer claimed. A later write brings them with a new nonce.
+    func release(_ ranges: some Sequence<ByteRange>) {
+        state.withLock { state in
+            for range in ranges { for run in state.runs.runs(in: range) { state.free.insert(run.range) } }
+        }
+    }
+
+    /// Records that a range was punched.
+    func erase(_ range: ByteRange) {
+        state.withLock { state in
+            state.runs.remove(range)
+            state.free.remove(range)
+        }
+    }
+
+    /// Passes the parts of `bytes` that are not claimed in the file to `write`, encrypted, and enters their nonce.
+    func write(
+        _ bytes: UnsafeRawBufferPointer, at offset: Int64,
+        _ write: (_ plain: UnsafeRawBufferPointer, _ sealed: UnsafeRawBufferPointer, Int64) throws(CacheError) -> Bool
+    ) throws(CacheError) {
+        let keys = try unlocked()
+        try writing.withLock { _ throws(CacheError) in
+            let range = ByteRange(offset: offset, length: Int64(bytes.count))
+            let missing = state.withLock { $0.runs.gaps(in: range) + $0.free.runs(in: range) }
+            for gap in missing {
+                let plain = UnsafeRawBufferPointer(
+                    rebasing: bytes[Int(gap.lowerBound - offset)..<Int(gap.upperBound - offset)])
+                let nonce = state.withLock { state in
+                    state.runs.remove(gap)
+                    state.free.remove(gap)
+                    if !state.used.runs(in: gap).isEmpty {
+                        (state.nonce, state.used) = (Self.newNonce(), ByteRangeSet())
+                    }
+                    state.used.insert(gap)
+                    return state.nonce
+                }
+                let sealed = try Self.crypt(plain, NonceRuns.Run(range: gap, nonce: nonce), keys.content)
+                let outcome: Result<Bool, CacheError> = sealed.withUnsafeBytes { sealed in
+                    do throws(CacheError) { return .success(try write(plain, sealed, gap.lowerBound)) } catch {
+                        return .failure(error)
+                    }
+                }
+                // Bytes of a failed write are never claimed.
+                guard try outcome.get() else { continue }
+                state.withLock { $0.runs.insert(NonceRuns.Run(range: gap, nonce: nonce)) }
+            }
+        }
+    }
+
+    /// Reads with `read`, and decrypts what it returns in place. Returns its number of bytes.
+    ///
+    /// Throws `storageCorrupt` if a range has no nonce, or has got another one meanwhile: it is missing or damaged, or
+    /// was evicted.
+    func read(
+        into bytes: UnsafeMutableRawBufferPointer, at offset: Int64, _ read: () throws(CacheError) -> Int
+    ) throws(CacheError) -> Int {
+        let keys = try unlocked()
+        let wanted = ByteRange(offset: offset, length: Int64(bytes.count))
+        let before = state.withLock { $0.runs.runs(in: wanted) }
+        let count = try read()
+        let found = ByteRange(offset: offset, length: Int64(count))
+        let runs = state.withLock { $0.runs.runs(in: wanted) }
+        guard runs == before, NonceRuns(runs).gaps(in: found).isEmpty else {
+            throw CacheError(.storageCorrupt, "Encrypted bytes of the store are missing, or were evicted meanwhile.")
+        }
+        for run in NonceRuns(runs).runs(in: found) {
+            let part = Int(run.range.lowerBound - offset)..<Int(run.range.upperBound - offset)
+            let target = UnsafeMutableRawBufferPointer(rebasing: bytes[part])
+            target.copyBytes(from: try Self.crypt(UnsafeRawBufferPointer(target), run, keys.content))
+        }
+        return count
+    }
+
+    /// The keyed checksum of plain bytes at `offset` of the file.
+    func sum(of bytes: UnsafeRawBufferPointer, at offset: Int64) -> BlockSum {
+        guard let keys else { return .keyed(high: 0, low: 0) }
+        var code = HMAC<SHA256>(key: keys.sums)
+        withUnsafeBytes(of: offset.bigEndian) { code.update(data: $0) }
+        code.update(data: bytes)
+        return code.finalize().withUnsafeBytes { digest in
+            .keyed(
+                high: UInt64(bigEndian: digest.loadUnaligned(as: UInt64.self)),
+                low: UInt64(bigEndian: digest.loadUnaligned(fromByteOffset: 8, as: UInt64.self)))
+        }
+    }
+
+    /// 64 random bits.
+    private static func newNonce() -> UInt64 {
+        SymmetricKey(size: SymmetricKeySize(bitCount: 64)).withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) }
+    }
+
+    /// Encrypts or decrypts the bytes of a run; both are the same operation.
+    private static func crypt(
+        _ bytes: UnsafeRawBufferPointer, _ run: NonceRuns.Run, _ key: SymmetricKey
+    ) throws(CacheError) -> Data {
+        let (block, lead) = (UInt64(run.range.lowerBound) / 16, Int(run.range.lowerBound % 16))
+        let counter = [run.nonce.bigEndian, block.bigEndian].withUnsafeBytes { Array($0) }
+        do {
+            let nonce = try AES._CTR.Nonce(nonceBytes: counter)
+            guard lead > 0 else { return try AES._CTR.encrypt(bytes, using: key, nonce: nonce) }
+            // The counter begins with a whole block.
+            let padded = [UInt8](repeating: 0, count: lead) + bytes
+            return try AES._CTR.encrypt(padded, using: key, nonce: nonce).dropFirst(lead)
+        } catch {
+            throw CacheError(.internal, "Bytes could not be encrypted.", cause: error)
+        }
+    }
+}

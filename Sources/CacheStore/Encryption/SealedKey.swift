@@ -1,0 +1,65 @@
+import CacheCore
+import Crypto
+package import Foundation
+
+/// The key of one file, encrypted with a master key: AES-256-GCM, authenticated together with the serial of the file
+/// and the identifier of the master key.
+package struct SealedKey: Hashable, Sendable {
+    /// The identifier of the master key.
+    package let masterKey: String
+    /// Nonce, ciphertext and tag.
+    package let bytes: Data
+
+    package init(masterKey: String, bytes: Data) {
+        self.masterKey = masterKey
+        self.bytes = bytes
+    }
+
+    /// Seals the key of a file.
+    init(_ key: SymmetricKey, of serial: Int64, with master: MasterKey) throws(CacheError) {
+        do {
+            let plain = key.withUnsafeBytes { Data($0) }
+            let sealed = try AES.GCM.seal(plain, using: master.key, authenticating: Self.context(serial, master.id))
+            guard let bytes = sealed.combined else { throw CacheError(.internal, "A key could not be sealed.") }
+            self.init(masterKey: master.id, bytes: bytes)
+        } catch {
+            throw CacheError(.internal, "A key could not be sealed.", cause: error)
+        }
+    }
+
+    /// The key of the file; nil if the master key is another one, or the sealed key is damaged.
+    func opened(with master: MasterKey, of serial: Int64) -> SymmetricKey? {
+        guard let box = try? AES.GCM.SealedBox(combined: bytes),
+            let key = try? AES.GCM.open(box, using: master.key, authenticating: Self.context(serial, master.id)),
+            key.count == 32
+        else { return nil }
+        return SymmetricKey(data: key)
+    }
+
+    private static func context(_ serial: Int64, _ id: String) -> Data {
+        withUnsafeBytes(of: serial.bigEndian) { Data($0) } + Data(id.utf8)
+    }
+
+    /// The error of bytes that cannot be decrypted.
+    static func missing(_ id: String?) -> CacheError {
+        guard let id, !id.isEmpty else {
+            return CacheError(.encryptionKeyMissing, "The bytes were erased, or there is no master key.")
+        }
+        return CacheError(
+            .encryptionKeyMissing,
+            "The master key \"\(id)\" of these bytes is missing or wrong: restore it in encryption.keysDirectory or "
+                + "encryption.keyCommand, or let the bytes be fetched again with encryption.onMissingKey: refetch.")
+    }
+}
+
+/// A master key. It has no description.
+package struct MasterKey: Sendable {
+    package let id: String
+    let key: SymmetricKey
+
+    /// - Parameter key: 32 bytes.
+    package init(id: String, key: [UInt8]) {
+        self.id = id
+        self.key = SymmetricKey(data: key)
+    }
+}
