@@ -2,6 +2,7 @@ package import CacheCore
 package import CacheEngine
 package import CacheStore
 package import CurlUpstream
+import Foundation
 import Logging
 import NIOCore
 
@@ -22,11 +23,16 @@ package final class TestCache: Sendable {
         var logger = Logger(label: "test")
         logger.logLevel = .critical
         self.wallClock = wallClock
+        let masterKey = MasterKey(id: "test", key: Array(0..<32))
         store = try Store.open(
-            directory: directory, disk: disk, openFileLimit: openFileLimit, wallClock: wallClock, logger: logger)
+            directory: directory, disk: disk, masterKeys: MasterKeys(MasterKeys.Content(keys: [masterKey])),
+            openFileLimit: openFileLimit, wallClock: wallClock, logger: logger)
         pool = CurlWorkerPool(clock: ContinuousClock(), logger: logger)
         var absolute = OriginSettings(baseURL: "http://127.0.0.1")
         absolute.allowPrivateAddresses = true
+        absolute.isEncrypted = Self.encryptsAll
+        var origins = origins
+        if Self.encryptsAll { for index in origins.indices { origins[index].settings.isEncrypted = true } }
         cache = AssetCache(
             dependencies: AssetCache.Dependencies(
                 store: store, upstream: upstream(pool), clock: ContinuousClock(), wallClock: wallClock,
@@ -36,6 +42,10 @@ package final class TestCache: Sendable {
                 jobConcurrency: jobConcurrency, jobLimits: jobLimits, credentialsDirectory: credentialsDirectory,
                 fallbackDirectory: fallbackDirectory, maxQueuedFills: maxQueuedFills, listWait: listWait))
     }
+
+    /// Whether the content of all origins is stored encrypted: with the environment variable `LARDER_TEST_ENCRYPT`, each
+    /// test of a complete cache is one of encryption.
+    private static let encryptsAll = ProcessInfo.processInfo.environment["LARDER_TEST_ENCRYPT"] != nil
 
     /// A policy without a capacity limit and without a free-disk limit, so that nothing is evicted unexpectedly.
     package static var policy: PolicySettings { PolicySettings(capacityBytes: nil, minFreeDiskBytes: 0) }

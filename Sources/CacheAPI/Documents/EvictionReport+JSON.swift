@@ -24,10 +24,11 @@ extension ErasureReceipt {
                         "generation": .integer(asset.generation), "masterKey": .string(asset.masterKey),
                     ]
                 }),
-            "copies": .array(copies.map(JSON.string)),
+            "logEmptied": .bool(isLogEmpty), "copies": .array(copies.map(JSON.string)),
             "coverage": .string(
                 "The keys are deleted in this store. Copies of the data directory from before become unreadable when the "
-                    + "named master keys are destroyed, which a rotation makes possible. Freed blocks of the file system and "
+                    + "named master keys, and those that sealed the content before earlier rotations, are destroyed; rotate "
+                    + "after the erasure to make that possible. Freed blocks of the file system and "
                     + "of the device are not covered."),
         ]
     }

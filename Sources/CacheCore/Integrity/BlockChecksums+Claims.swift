@@ -29,8 +29,12 @@ extension BlockChecksums {
         return bad
     }
 
-    /// Combines adjacent keyed pieces of a block, after a comparison with their checksums. Returns pieces that do not
-    /// match: they have no checksum then.
+    /// The number of adjacent keyed pieces of an incomplete block that are combined. Fewer stay apart, so that bytes that
+    /// arrive slowly are not read with each commit.
+    private static let mostApart = 8
+
+    /// Combines adjacent keyed pieces if they make up a block or are many, after a comparison with their checksums.
+    /// Returns pieces that do not match: they have no checksum then.
     private mutating func joinKeyed(around range: ByteRange, _ look: Look) throws(CacheError) -> [ByteRange] {
         var bad: [ByteRange] = []
         for block in Self.cut(range) {
@@ -52,6 +56,8 @@ extension BlockChecksums {
     /// Replaces adjacent pieces by one; returns those that do not match.
     private mutating func join(_ run: [Piece], _ look: Look) throws(CacheError) -> [ByteRange] {
         guard run.count > 1 else { return [] }
+        let length = run[run.count - 1].range.upperBound - run[0].range.lowerBound
+        guard length == Self.blockBytes || run.count > Self.mostApart else { return [] }
         var bad: [ByteRange] = []
         for piece in run where try look(piece.range) != piece.sum {
             remove(touching: piece.range)

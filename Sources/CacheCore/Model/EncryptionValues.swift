@@ -60,7 +60,11 @@ package struct ErasureReceipt: Hashable, Sendable {
     package let sequence: Int64
     package let erasedAt: Timestamp
     package let assets: [Asset]
-    /// The paths of damaged catalogs that were set aside: they can contain the sealed keys, and must be deleted.
+    /// Whether the write-ahead log of the catalog was emptied. Otherwise earlier pages with the keys remain in it until the
+    /// service has emptied it later.
+    package var isLogEmpty = true
+    /// The names of damaged catalogs in the data directory that were set aside: they can contain the sealed keys, and must
+    /// be deleted.
     package var copies: [String] = []
 
     package init(sequence: Int64, erasedAt: Timestamp, assets: [Asset]) {

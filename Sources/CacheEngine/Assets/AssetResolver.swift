@@ -34,11 +34,28 @@ struct AssetResolver: Sendable {
             }
             let moment = context.openAssets.moment(for: target.id, context.commits)
             let loaded = moment.isRemoving ? nil : try await context.store.load(target.id)
+            if let loaded, !context.store.isUsable(loaded, encrypted: target.settings.isEncrypted) {
+                try await discardBytes(of: loaded)
+                continue
+            }
             let asset =
                 loaded.map { OpenAsset(target: target, loaded: $0, context: context) }
                 ?? OpenAsset(target: target, context: context)
             if let opened = context.openAssets.acquire(orInsert: asset, asOf: moment) { return opened }
         }
+    }
+
+    /// Removes bytes that cannot be used, so that they are fetched again (``Store/isUsable(_:encrypted:)``).
+    private func discardBytes(of loaded: LoadedAsset) async throws(CacheError) {
+        let id = loaded.record.id
+        context.openAssets.beginRemoval(of: [id])
+        defer { context.openAssets.endRemoval(of: [id]) }
+        guard context.openAssets[id] == nil else { return }
+        let diskBytes = try await context.store.discardBytes(of: loaded)
+        context.space.used(changedBy: -diskBytes)
+        context.space.with { ledger in for run in loaded.extents.runs { ledger.gone(run, of: id) } }
+        context.evictionLog.note(
+            .corrupt, loaded.extents.runs, of: id, key: loaded.record.key, origin: loaded.record.origin)
     }
 
     /// The target of `path` below a mount.

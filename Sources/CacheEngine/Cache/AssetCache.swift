@@ -162,7 +162,8 @@ package final class AssetCache: Sendable {
             resolver: resolver, configuration: configuration, settings: live, clock: dependencies.clock)
         prober = Prober(context: context, resolver: resolver, clock: dependencies.clock)
         media = MediaInspector(context: context, resolver: resolver, settings: live)
-        evictions = EvictionAdministration(context: context, resolver: resolver, evictor: evictor)
+        evictions = EvictionAdministration(
+            context: context, resolver: resolver, evictor: evictor, encryption: encryption)
         simulator = PolicySimulator(context: context, configuration: configuration, settings: live)
         let prefetch = PrefetchQueue(
             catalog: dependencies.store.catalog, claims: PrefetchClaims(space: space, uptime: uptime),
@@ -235,7 +236,14 @@ package final class AssetCache: Sendable {
                     }
                 }
             }
-            group.addTask { for await _ in self.resolver.origins.formChanges { await self.purgeObsolete() } }
+            group.addTask {
+                for await _ in self.resolver.origins.formChanges {
+                    await self.purgeObsolete()
+                    // A read that began before the change can store an asset up to its time limit.
+                    guard (try? await self.clock.sleep(for: .seconds(60))) != nil else { return }  // cancelled
+                    await self.purgeObsolete()
+                }
+            }
             group.addTask { await self.encryption.run(clock: self.clock) }
             group.addTask { await self.context.accounts.run() }
             // Reads of clients have the default priority.

@@ -44,6 +44,7 @@ package final class EncryptionAdministration: Sendable {
     private let fault = Mutex<String?>(nil)
     /// The number of files whose master key was missing at the last count.
     private let lockedFiles = Atomic(0)
+    private let isLogUnemptied = Atomic(false)
 
     init(context: EngineContext, origins: OriginTable) {
         self.context = context
@@ -55,8 +56,8 @@ package final class EncryptionAdministration: Sendable {
     package var missingKeyFiles: Int { lockedFiles.load(ordering: .relaxed) }
 
     package func report() async throws(CacheError) -> EncryptionReport {
-        try await context.commits.flush()
-        let (keys, use) = (context.store.masterKeys, try await context.store.catalog.masterKeyUse())
+        let (keys, used) = (context.store.masterKeys, try await context.store.masterKeyUse())
+        let use = Dictionary(uniqueKeysWithValues: used.map { ($0.id, $0) })
         let (available, active) = (keys.ids, keys.activeID)
         var reported: [EncryptionReport.Origin] = []
         for origin in origins.all.map(\.origin) {
@@ -69,7 +70,8 @@ package final class EncryptionAdministration: Sendable {
         return EncryptionReport(
             keys: Set(available).union(use.keys).sorted().map { id in
                 EncryptionReport.Key(
-                    id: id, isActive: id == active, isAvailable: available.contains(id), files: use[id] ?? 0)
+                    id: id, isActive: id == active, isAvailable: use[id]?.isAvailable ?? true,
+                    files: use[id]?.files ?? 0)
             },
             onMissingKey: keys.onMissingKey, origins: reported, rotation: rotation,
             isRotating: rotation.map { $0.finishedAt == nil } ?? false, fault: fault.withLock { $0 })
@@ -101,7 +103,10 @@ package final class EncryptionAdministration: Sendable {
         await withDiscardingTaskGroup { group in
             group.addTask { for await _ in self.rotations { await self.carryOut(clock) } }
             group.addTask {
-                repeat { await self.countLocked() } while (try? await clock.sleep(for: .seconds(10))) != nil
+                repeat {
+                    await self.countLocked()
+                    await self.emptyLog()
+                } while (try? await clock.sleep(for: .seconds(10))) != nil
             }
         }
     }
@@ -134,16 +139,23 @@ package final class EncryptionAdministration: Sendable {
     }
 
     private func countLocked() async {
-        let available = Set(context.store.masterKeys.ids)
         // After an error the last count stays.
-        guard let use = try? await context.store.catalog.masterKeyUse() else { return }
-        let locked = use.filter { !available.contains($0.key) }.values.reduce(0, +)
+        guard let use = try? await context.store.masterKeyUse() else { return }
+        let missing = use.filter { !$0.isAvailable }
+        let locked = missing.reduce(0) { $0 + $1.files }
         let before = lockedFiles.exchange(locked, ordering: .relaxed)
         guard locked > 0, before == 0 else { return }
         context.logger.error(
             "the master key of stored files is missing",
-            metadata: [
-                "files": "\(locked)", "keys": "\(Set(use.keys).subtracting(available).sorted().joined(separator: " "))",
-            ])
+            metadata: ["files": "\(locked)", "keys": "\(missing.map(\.id).sorted().joined(separator: " "))"])
+    }
+
+    /// Empties the log of the catalog after an erasure that could not.
+    func emptyLogLater() { isLogUnemptied.store(true, ordering: .relaxed) }
+
+    private func emptyLog() async {
+        guard isLogUnemptied.load(ordering: .relaxed), await context.store.emptyLog() else { return }
+        isLogUnemptied.store(false, ordering: .relaxed)
+        context.logger.notice("the log of the catalog was emptied after an erasure")
     }
 }

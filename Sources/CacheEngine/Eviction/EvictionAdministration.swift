@@ -18,12 +18,16 @@ package struct EvictionAdministration: Sendable {
     let context: EngineContext
     let resolver: AssetResolver
     let evictor: Evictor
+    let encryption: EncryptionAdministration
     /// The purges that delete their assets in the background.
     let background: BackgroundPurges
     private let plans: PurgePlanRegistry
 
-    init(context: EngineContext, resolver: AssetResolver, evictor: Evictor) {
+    init(
+        context: EngineContext, resolver: AssetResolver, evictor: Evictor, encryption: EncryptionAdministration
+    ) {
         self.context = context
+        self.encryption = encryption
         self.resolver = resolver
         self.evictor = evictor
         background = BackgroundPurges(context: context, evictor: evictor)
@@ -136,6 +140,7 @@ package struct EvictionAdministration: Sendable {
         guard plan.progress.isErasure else { return nil }
         try await context.commits.flush()
         let receipt = try await context.store.erase(plan.assets, at: now)
+        if !receipt.isLogEmpty { encryption.emptyLogLater() }
         context.logger.notice(
             "content erased",
             metadata: ["sequence": "\(receipt.sequence)", "assets": "\(receipt.assets.count)"])

@@ -17,13 +17,18 @@ extension Catalog {
         }
     }
 
-    /// The number of encrypted files by the identifier of their master key, without erased ones.
-    package func masterKeyUse() async throws(CacheError) -> [String: Int] {
-        try await read { db in
-            let rows = try Row.fetchAll(
+    /// The number of encrypted files by the identifier of their master key, without erased ones, each with the sealed key
+    /// of one file.
+    fileprivate func sealedKeys() async throws(CacheError) -> [(files: Int, file: Int64, key: SealedKey)] {
+        guard hasEncryptedFiles.load(ordering: .relaxed) else { return [] }
+        return try await read { db in
+            try Row.fetchAll(
                 db,
-                sql: "SELECT master_key, count(*) FROM file_keys WHERE master_key <> '' GROUP BY master_key")
-            return Dictionary(uniqueKeysWithValues: rows.map { ($0[0], $0[1]) })
+                sql: """
+                    SELECT count(*), max(file), master_key, sealed FROM file_keys WHERE length(sealed) > 0
+                    GROUP BY master_key
+                    """
+            ).map { ($0[0], $0[1], SealedKey(masterKey: $0[2], bytes: $0[3])) }
         }
     }
 
@@ -58,6 +63,25 @@ extension Catalog {
     }
 }
 
+/// The use of one master key.
+package struct MasterKeyUse: Hashable, Sendable {
+    package let id: String
+    /// The number of files whose keys it seals.
+    package let files: Int
+    /// Whether the service has the key, and it is the right one.
+    package let isAvailable: Bool
+}
+
+extension Store {
+    /// The master keys in use, by identifier.
+    package func masterKeyUse() async throws(CacheError) -> [MasterKeyUse] {
+        try await catalog.sealedKeys().map { files, file, key in
+            let isRight = masterKeys.key(key.masterKey).flatMap { key.opened(with: $0, of: file) } != nil
+            return MasterKeyUse(id: key.masterKey, files: files, isAvailable: isRight)
+        }
+    }
+}
+
 // MARK: Rotation
 
 extension Store {
@@ -76,7 +100,8 @@ extension Store {
         let active = try masterKeys.active().id
         return try await catalog.write { db in
             let files = try Int.fetchOne(
-                db, sql: "SELECT count(*) FROM file_keys WHERE master_key NOT IN (?, '')", arguments: [active])
+                db, sql: "SELECT count(*) FROM file_keys WHERE master_key <> ? AND length(sealed) > 0",
+                arguments: [active])
             let rotation = KeyRotation(activeKey: active, startedAt: now, files: files ?? 0)
             try Self.save(rotation, db)
             return rotation
@@ -87,12 +112,12 @@ extension Store {
     package func rotate(
         _ rotation: KeyRotation, limit: Int = 500, at now: Timestamp
     ) async throws(CacheError) -> KeyRotation {
-        guard let active = masterKeys.key(rotation.activeKey) else { throw SealedKey.missing(rotation.activeKey) }
+        guard let active = masterKeys.key(rotation.activeKey) else { throw SealedKey.missing(id: rotation.activeKey) }
         return try await catalog.write { [masterKeys] db in
             let rows = try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT file, master_key, sealed FROM file_keys WHERE file > ? AND master_key NOT IN (?, '')
+                    SELECT file, master_key, sealed FROM file_keys WHERE file > ? AND master_key <> ? AND length(sealed) > 0
                     ORDER BY file LIMIT ?
                     """, arguments: [rotation.last, active.id, limit])
             var rotation = rotation
@@ -131,8 +156,7 @@ extension Store {
     /// readable from then on, also for readers that have them open. Then overwrites the places that contained the keys:
     /// `secure_delete` in the pages of the catalog, and a checkpoint that empties the write-ahead log.
     ///
-    /// Throws `.invalidField("shred")` if an asset is not encrypted or has been changed, and `overloaded` if the log
-    /// cannot be emptied now.
+    /// Throws `.invalidField("shred")` if an asset is not encrypted.
     package func erase(_ versions: [AssetVersion], at now: Timestamp) async throws(CacheError) -> ErasureReceipt {
         guard versions.count <= Self.mostErased else {
             throw .invalid("shred", "At most \(Self.mostErased) assets can be erased at once; select fewer.")
@@ -149,12 +173,12 @@ extension Store {
             }
             return (ErasureReceipt(sequence: sequence, erasedAt: now, assets: assets), files)
         }
-        for file in files { openFiles.file(serial: file)?.cipher?.destroy() }
-        try await emptyLog()
+        erased.withLock { $0.formUnion(files) }
+        for asset in receipt.assets { for file in openFiles.files(of: asset.id) { file.cipher?.destroy() } }
         var complete = receipt
+        complete.isLogEmpty = await emptyLog()
         let marker = layout.catalog.split(separator: "/").last.map { $0 + ".damaged-" } ?? ""
         complete.copies = try disk.list(layout.directory).filter { $0.hasPrefix(marker) }.sorted()
-            .map { layout.directory + "/" + $0 }
         return complete
     }
 
@@ -172,7 +196,7 @@ extension Store {
         }
         try db.execute(sql: "DELETE FROM nonces WHERE file = ?", arguments: [file])
         try db.execute(
-            sql: "UPDATE file_keys SET master_key = '', sealed = zeroblob(0) WHERE file = ?", arguments: [file])
+            sql: "UPDATE file_keys SET sealed = zeroblob(0) WHERE file = ?", arguments: [file])
         let digest = SHA256.hash(data: Data((row[0] as String).utf8)).hexDigits
         return (
             ErasureReceipt.Asset(
@@ -181,13 +205,11 @@ extension Store {
     }
 
     /// Copies the write-ahead log into the catalog and truncates it, so that no earlier version of a page remains there.
-    private func emptyLog() async throws(CacheError) {
-        do {
-            try await catalog.pool.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
-        } catch {
-            throw CacheError(
-                .overloaded, "The keys are deleted, but the log of the catalog is in use; repeat the erasure.",
-                cause: error)
+    /// Returns false if readers of the catalog prevent it.
+    package func emptyLog() async -> Bool {
+        let busy: Bool? = try? await catalog.pool.writeWithoutTransaction { db in
+            try Bool.fetchOne(db, sql: "PRAGMA wal_checkpoint(TRUNCATE)")
         }
+        return busy == false
     }
 }

@@ -106,7 +106,9 @@ extension CommitQueue {
         _ known: Known, _ file: SparseFile, _ range: ByteRange, _ bytes: UnsafeMutableRawBufferPointer
     ) throws(CacheError) -> CheckedBytes {
         let isUnsummed = try unlessDamaged(false) { () throws(CacheError) in
-            try file.name.map { (name) throws(CacheError) in try store.catalog.isUnsummed(name.serial) } ?? false
+            // Encrypted files always had checksums.
+            guard file.cipher == nil else { return false }
+            return try file.name.map { (name) throws(CacheError) in try store.catalog.isUnsummed(name.serial) } ?? false
         }
         guard isUnsummed else { return .bad(known.gaps) }
         for gap in known.gaps {

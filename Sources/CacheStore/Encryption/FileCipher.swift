@@ -15,8 +15,8 @@ import Synchronization
 final class FileCipher: Sendable {
     /// The sealed key, for the catalog; nil for a file without a row.
     let sealedKey: SealedKey?
-    /// Opens the sealed key; nil: its master key is not available.
-    private let unseal: @Sendable () -> SymmetricKey?
+    /// Opens the sealed key; its result is nil if the master key is not available. Nil: the key is known from the start.
+    private let unseal: (@Sendable () -> SymmetricKey?)?
     /// Held during a write, from the choice of the missing parts to their entry in the state.
     private let writing = Mutex(())
     private let state: Mutex<State>
@@ -58,13 +58,20 @@ final class FileCipher: Sendable {
         state = Mutex(State(runs: runs))
     }
 
+    /// A cipher with a new key, which its master key need not open.
+    init(sealedKey: SealedKey?, key: SymmetricKey) {
+        self.sealedKey = sealedKey
+        unseal = nil
+        state = Mutex(State(keys: Keys(key), runs: NonceRuns()))
+    }
+
     /// The error of each use while the master key is missing; nil: the bytes can be read and written.
-    var lock: CacheError? { keys == nil ? SealedKey.missing(sealedKey?.masterKey) : nil }
+    var lock: CacheError? { keys == nil ? SealedKey.missing(sealedKey) : nil }
 
     private var keys: Keys? {
         let (known, isDestroyed) = state.withLock { ($0.keys, $0.isDestroyed) }
         if let known { return known }
-        guard !isDestroyed, let keys = unseal().map(Keys.init) else { return nil }
+        guard !isDestroyed, let keys = unseal?().map(Keys.init) else { return nil }
         return state.withLock { state in
             if !state.isDestroyed { state.keys = keys }
             return state.keys
@@ -75,7 +82,7 @@ final class FileCipher: Sendable {
     func destroy() { state.withLock { ($0.keys, $0.isDestroyed) = (nil, true) } }
 
     private func unlocked() throws(CacheError) -> Keys {
-        guard let keys else { throw SealedKey.missing(sealedKey?.masterKey) }
+        guard let keys else { throw SealedKey.missing(sealedKey) }
         return keys
     }
 
@@ -90,6 +97,9 @@ final class FileCipher: Sendable {
             for range in ranges { for run in state.runs.runs(in: range) { state.free.insert(run.range) } }
         }
     }
+
+    /// The parts of a range that are in the file but no longer claimed.
+    func released(in range: ByteRange) -> [ByteRange] { state.withLock { $0.free.runs(in: range) } }
 
     /// Records that a range was punched.
     func erase(_ range: ByteRange) {
@@ -108,6 +118,7 @@ final class FileCipher: Sendable {
         try writing.withLock { _ throws(CacheError) in
             let range = ByteRange(offset: offset, length: Int64(bytes.count))
             let missing = state.withLock { $0.runs.gaps(in: range) + $0.free.runs(in: range) }
+            var written: [ByteRange] = []
             for gap in missing {
                 let plain = UnsafeRawBufferPointer(
                     rebasing: bytes[Int(gap.lowerBound - offset)..<Int(gap.upperBound - offset)])
@@ -127,8 +138,10 @@ final class FileCipher: Sendable {
                     }
                 }
                 // Bytes of a failed write are never claimed.
+                if case .failure = outcome { release(written) }
                 guard try outcome.get() else { continue }
                 state.withLock { $0.runs.insert(NonceRuns.Run(range: gap, nonce: nonce)) }
+                written.append(gap)
             }
         }
     }

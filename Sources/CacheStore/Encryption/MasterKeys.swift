@@ -44,7 +44,7 @@ package final class MasterKeys: Sendable {
     /// The key for new files. Throws `encryptionKeyMissing`.
     func active() throws(CacheError) -> MasterKey {
         let (active, wanted) = content.withLock { ($0.active, $0.activeID) }
-        guard let active else { throw SealedKey.missing(wanted) }
+        guard let active else { throw SealedKey.missing(id: wanted) }
         return active
     }
 }

@@ -15,6 +15,9 @@ package struct SealedKey: Hashable, Sendable {
         self.bytes = bytes
     }
 
+    /// Whether the key was erased; the row stays until the asset is removed.
+    var isErased: Bool { bytes.isEmpty }
+
     /// Seals the key of a file.
     init(_ key: SymmetricKey, of serial: Int64, with master: MasterKey) throws(CacheError) {
         do {
@@ -41,10 +44,14 @@ package struct SealedKey: Hashable, Sendable {
     }
 
     /// The error of bytes that cannot be decrypted.
-    static func missing(_ id: String?) -> CacheError {
-        guard let id, !id.isEmpty else {
-            return CacheError(.encryptionKeyMissing, "The bytes were erased, or there is no master key.")
-        }
+    static func missing(_ key: SealedKey?) -> CacheError {
+        guard key?.isErased != true else { return CacheError(.encryptionKeyMissing, "The bytes were erased.") }
+        return missing(id: key?.masterKey)
+    }
+
+    /// The error of a missing master key; nil: there is none.
+    static func missing(id: String?) -> CacheError {
+        guard let id else { return CacheError(.encryptionKeyMissing, "There is no master key for new content.") }
         return CacheError(
             .encryptionKeyMissing,
             "The master key \"\(id)\" of these bytes is missing or wrong: restore it in encryption.keysDirectory or "

@@ -34,7 +34,7 @@ package enum Export {
         if let (sealed, runs) = source.sealed {
             let master = masterKeys.keys.first { $0.id == sealed.masterKey }
             guard let key = master.flatMap({ sealed.opened(with: $0, of: source.name.serial) }) else {
-                throw SealedKey.missing(sealed.masterKey)
+                throw SealedKey.missing(sealed)
             }
             source.cipher = FileCipher(sealedKey: sealed, runs: runs) { key }
         }

@@ -21,6 +21,11 @@ final class OpenFiles: Sendable {
         state.withLock { $0.entries[serial]?.file }
     }
 
+    /// The open files of an asset, those of earlier generations included.
+    func files(of asset: AssetID) -> [SparseFile] {
+        state.withLock { $0.entries.values.compactMap(\.file).filter { $0.name?.asset == asset } }
+    }
+
     /// Registers `file`, unless an object with this serial is open: then returns that one. `isLeaving`: the file's name
     /// is being removed.
     func add(_ file: SparseFile, serial: Int64) -> (file: SparseFile, isLeaving: Bool) {

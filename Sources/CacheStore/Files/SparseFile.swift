@@ -213,6 +213,13 @@ package final class SparseFile: Sendable {
         try? withDescriptor { descriptor throws(CacheError) in disk.startSync(descriptor) }
     }
 
+    /// Whether the bytes on disk are encrypted.
+    package var isEncrypted: Bool { cipher != nil }
+
+    /// The parts of a range of an encrypted file that were released after they were written (`CommitQueue.unclaim`): a
+    /// concurrent write may have passed over them. They must not be claimed without being written again.
+    package func released(in range: ByteRange) -> [ByteRange] { cipher?.released(in: range) ?? [] }
+
     /// The path, if the bytes are stored as they are.
     package var plainPath: String? { cipher == nil ? path : nil }
 

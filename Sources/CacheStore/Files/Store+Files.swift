@@ -27,7 +27,7 @@ extension Store {
         let key = SymmetricKey(size: .bits256)
         let sealed = try SealedKey(key, of: serial, with: try masterKeys.active())
         catalog.hasEncryptedFiles.store(true, ordering: .relaxed)
-        return FileCipher(sealedKey: sealed) { key }
+        return FileCipher(sealedKey: sealed, key: key)
     }
 
     /// The cipher of a stored file; nil if it is not encrypted. It is locked if its master key is missing. Blocks.
@@ -62,8 +62,8 @@ extension Store {
     /// it, the bytes are kept in memory, within the budget. `isEncrypted`: with a key that only this process has.
     package func createTransient(isEncrypted: Bool = false) throws(CacheError) -> SparseFile {
         do throws(CacheError) {
-            let key = SymmetricKey(size: .bits256)
-            return try createUnnamed(isEncrypted ? FileCipher(sealedKey: nil) { key } : nil)
+            return try createUnnamed(
+                isEncrypted ? FileCipher(sealedKey: nil, key: SymmetricKey(size: .bits256)) : nil)
         } catch  where error.code != .overloaded {
             descriptors.spill.refusals.add(1, ordering: .relaxed)
             return try createInMemory()
@@ -115,6 +115,8 @@ extension Store {
         let opened = file(name, path, descriptor, try cipher(of: name, orDrop: descriptor), isKept: true)
         let (file, isLeaving) = openFiles.add(opened, serial: name.serial)
         if file === opened, !isLeaving, try disk.status(of: path) != nil { file.unkeep() }
+        // The key can have been read before an erasure, which did not find the file in the registry.
+        if erased.withLock({ $0.contains(name.serial) }) { file.cipher?.destroy() }
         return file
     }
 
@@ -157,6 +159,7 @@ extension Store {
         defer { openFiles.left(serial: name.serial) }
         try openFiles.leaves(serial: name.serial)?.keep()
         try disk.unlink(layout.path(of: name))
+        erased.withLock { _ = $0.remove(name.serial) }
     }
 
     /// As `unlink`. Returns the disk usage of the file before.

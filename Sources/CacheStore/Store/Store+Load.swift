@@ -8,8 +8,7 @@ extension Store {
     /// unknown.
     ///
     /// Corrects the catalog if the file is missing or shorter than the row claims. A damaged row is deleted, and the
-    /// asset counts as unknown. An asset whose master key is missing has no bytes if they may be fetched again;
-    /// otherwise its file has a ``SparseFile/lock``. Throws `overloaded` if the process has no free file descriptor.
+    /// asset counts as unknown. The file of an asset whose master key is missing has a ``SparseFile/lock``. Throws `overloaded` if the process has no free file descriptor.
     package func load(_ id: AssetID) async throws(CacheError) -> LoadedAsset? {
         guard let stored = try await intactRow(of: id) else { return nil }
         guard let name = stored.file else {
@@ -30,13 +29,26 @@ extension Store {
             // The row was corrected; read it again.
             return try await load(id)
         }
-        if file.lock != nil, masterKeys.onMissingKey == .refetch {
-            return LoadedAsset(record: stored.record, extents: ByteRangeSet(), file: nil)
-        }
+        // Everybody who can change the disk could also raise `checked_run`: encrypted files are verified in each run.
+        let run = lastRun(of: name, checkedRun: file.isEncrypted ? 0 : stored.checkedRun)
         return LoadedAsset(
             record: stored.record, extents: readable(stored.extents, of: file), file: file,
-            isSuspect: lastRun(of: name, checkedRun: stored.checkedRun) < catalog.suspectRun,
-            isUnverified: lastRun(of: name, checkedRun: stored.checkedRun) < catalog.run)
+            isSuspect: run < (file.isEncrypted ? catalog.run : catalog.suspectRun), isUnverified: run < catalog.run)
+    }
+
+    /// Whether the bytes of a loaded asset can be used if they are to be stored encrypted or not: they are stored so, and
+    /// their key is there or can come back.
+    package func isUsable(_ asset: LoadedAsset, encrypted: Bool) -> Bool {
+        guard let file = asset.file else { return true }
+        guard file.isEncrypted == encrypted, file.cipher?.sealedKey?.isErased != true else { return false }
+        return file.lock == nil || masterKeys.onMissingKey == .refuse
+    }
+
+    /// Removes the bytes of a closed asset from its row, and its file. Returns the disk usage of the file before.
+    package func discardBytes(of asset: LoadedAsset) async throws(CacheError) -> Int64 {
+        guard let name = asset.file?.name else { return 0 }
+        try await catalog.emptyRow(of: asset.record.id)
+        return try await onDiskQueue { () throws(CacheError) in try self.unlinkMeasured(name) }
     }
 
     /// The extents that can be decrypted. A range without a nonce is damage of the catalog.

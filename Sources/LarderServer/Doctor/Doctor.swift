@@ -1,6 +1,7 @@
 import CacheAPI
 import CacheCore
 import CacheEngine
+import CacheStore
 import CurlUpstream
 import Foundation
 import Logging
@@ -39,6 +40,7 @@ struct Doctor {
         findings += Self.listener(settings.listen, holder: store.holder)
         findings += Self.certificate(settings.listen, at: SystemWallClock().now())
         findings += await readers(settings.access)
+        findings += await masterKeys(settings)
         if isOnline { findings += await upstreams(settings, files) }
         return DoctorReport(findings: findings)
     }
@@ -83,6 +85,22 @@ struct Doctor {
             return [.ok("access", "The files with tokens and keys are valid.")]
         } catch {
             return [Finding(error, of: "access")]
+        }
+    }
+
+    /// Reads the master keys as the start does.
+    private func masterKeys(_ settings: LarderSettings) async -> [Finding] {
+        guard settings.encryption.hasKeys else { return [] }
+        do throws(CacheError) {
+            let keys = try await MasterKeyReader(settings: settings.encryption).readInBackground(used: [])
+            try settings.checkMasterKey(keys)
+            let ids = keys.keys.map(\.id).sorted().joined(separator: ", ")
+            return [
+                keys.keys.isEmpty
+                    ? .warning("encryption", "There is no master key.") : .ok("encryption", "Master keys: \(ids).")
+            ]
+        } catch {
+            return [Finding(error, of: "encryption")]
         }
     }
 

@@ -11,7 +11,7 @@ import WebTokens
 struct MasterKeyReader: Sendable {
     let settings: EncryptionSettings
 
-    /// The time limit of the command.
+    /// The time limit of the command, for all keys together.
     private static let commandLimit = DispatchTimeInterval.seconds(10)
     /// The largest file, and the longest output of the command, in bytes.
     private static let mostBytes = 4096
@@ -35,10 +35,12 @@ struct MasterKeyReader: Sendable {
         var content = MasterKeys.Content(activeID: settings.activeKey, onMissingKey: settings.onMissingKey)
         if let directory = settings.keysDirectory { content.keys = try keys(in: directory) }
         if !settings.keyCommand.isEmpty {
-            for id in Set(used + [settings.activeKey].compactMap(\.self)).sorted()
-            where !content.keys.contains(where: { $0.id == id }) {
+            // The active key first: the others must not use up its time.
+            let deadline = DispatchTime.now() + Self.commandLimit
+            for id in [settings.activeKey].compactMap(\.self) + used.filter({ $0 != settings.activeKey })
+            where TokensFile.isIdentifier(id) && !content.keys.contains(where: { $0.id == id }) {
                 do throws(CacheError) {
-                    content.keys.append(try keyOfCommand(id))
+                    content.keys.append(try keyOfCommand(id, until: deadline))
                 } catch {
                     guard id != settings.activeKey else { throw error }
                 }
@@ -75,11 +77,14 @@ struct MasterKeyReader: Sendable {
             guard FilePermissions(of: path)?.isOpenToOthers == false else {
                 throw fault("Other users can read the key file \(name); set its mode to 0600.")
             }
+            guard Self.isSmallFile(path) else {
+                throw fault("The key file \(name) must be a regular file of at most \(Self.mostBytes) bytes.")
+            }
             guard let bytes = FileManager.default.contents(atPath: path) else {
                 throw fault("The key file \(name) cannot be read; check its permissions.")
             }
             guard let key = Self.key(Array(bytes)) else {
-                throw fault("The key file \(name) must have 32 bytes, 64 hexadecimal digits, or Base64 of 32 bytes.")
+                throw fault("The key file \(name) must have 32 random bytes, 64 hexadecimal digits, or Base64 of 32 bytes.")
             }
             keys.append(MasterKey(id: id, key: key))
         }
@@ -90,7 +95,8 @@ struct MasterKeyReader: Sendable {
 
     /// The 32 bytes of a key: as they are, or as one line of hexadecimal digits or Base64. Nil for anything else.
     static func key(_ bytes: [UInt8]) -> [UInt8]? {
-        if bytes.count == 32 { return bytes }
+        // A text of 32 characters has far fewer random bits than a key.
+        if bytes.count == 32 { return bytes.allSatisfy { (0x20...0x7E).contains($0) || [9, 10, 13].contains($0) } ? nil : bytes }
         guard bytes.count <= mostBytes else { return nil }
         let line = String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
         let key =
@@ -99,9 +105,15 @@ struct MasterKeyReader: Sendable {
         return key?.count == 32 ? key : nil
     }
 
+    /// Whether the path leads to a regular file of a permitted size; reading a pipe could wait for ever.
+    private static func isSmallFile(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG && status.st_size <= mostBytes
+    }
+
     // MARK: Command
 
-    private func keyOfCommand(_ id: String) throws(CacheError) -> MasterKey {
+    private func keyOfCommand(_ id: String, until deadline: DispatchTime) throws(CacheError) -> MasterKey {
         func fault(_ reason: String) -> CacheError {
             .invalid("encryption.keyCommand", "The command for the master key \"\(id)\" \(reason).")
         }
@@ -118,7 +130,7 @@ struct MasterKeyReader: Sendable {
         do { try process.run() } catch { throw fault("cannot be started; check its path and permissions") }
         // The output is read beside the process, and at most this much, so that neither waits for the other.
         let reading = Reading(output.fileHandleForReading, limit: Self.mostBytes)
-        guard ended.wait(timeout: .now() + Self.commandLimit) == .success else {
+        guard ended.wait(timeout: deadline) == .success else {
             kill(process.processIdentifier, SIGKILL)
             throw fault("has not ended within 10 s")
         }
@@ -143,6 +155,7 @@ struct MasterKeyReader: Sendable {
                     guard !data.isEmpty else { break }
                     bytes += data
                 }
+                try? handle.close()  // a program that prints more ends
                 done.signal()
             }
         }

@@ -44,7 +44,7 @@ struct EncryptionApplier: SettingsApplier {
     func prepare(
         from old: LarderSettings, to new: LarderSettings
     ) async throws(CacheError) -> @Sendable () -> Void {
-        let used = try await store.catalog.masterKeyUse().keys.sorted()
+        let used = try await store.masterKeyUse().map(\.id)
         let content = try await MasterKeyReader(settings: new.encryption).readInBackground(used: used)
         try new.checkMasterKey(content)
         return { [store] in store.masterKeys.replace(content) }

@@ -102,11 +102,13 @@ import Testing
             #expect(try file.bytes(0..<100) == TestStore.content(0..<100))
             try testStore.store.close()
         }
-        let refetching = MasterKeys(MasterKeys.Content(keys: [key("k2")], onMissingKey: .refetch))
-        let testStore = try store(refetching)
-        let loaded = try #require(try await testStore.store.load(TestStore.id(1)))
-        #expect(loaded.extents.isEmpty && loaded.file == nil)
-        try testStore.store.close()
+        for rule in MissingKeyRule.allCases {
+            let testStore = try store(MasterKeys(MasterKeys.Content(keys: [key("k2")], onMissingKey: rule)))
+            let loaded = try #require(try await testStore.store.load(TestStore.id(1)))
+            #expect(testStore.store.isUsable(loaded, encrypted: true) == (rule == .refuse))
+            #expect(!testStore.store.isUsable(loaded, encrypted: false))
+            try testStore.store.close()
+        }
     }
 
     private func key(_ id: String) -> MasterKey {
@@ -147,7 +149,8 @@ import Testing
         rotation = try #require(try await again.store.rotation())
         while rotation.finishedAt == nil { rotation = try await again.store.rotate(rotation, limit: 3, at: now) }
         #expect(rotation.filesDone == 5)
-        #expect(try await again.store.catalog.masterKeyUse() == ["k0": 1, "k2": 5])
+        let use = try await again.store.masterKeyUse().sorted { $0.id < $1.id }
+        #expect(use.map(\.files) == [1, 5] && use.map(\.isAvailable) == [false, true])
         keys.replace(MasterKeys.Content(keys: [key("k2")]))
         let file = try #require(try await again.store.load(TestStore.id(2))?.file)
         #expect(try file.bytes(0..<100) == TestStore.content(0..<100))
@@ -179,11 +182,15 @@ import Testing
         #expect(receipt.assets.allSatisfy { $0.masterKey == "k1" && $0.nameDigest.count == 64 })
         #expect(try allBytes().range(of: sealed) == nil)
         #expect(throws: CacheError.self) { try file.bytes(0..<1) }
+        // A repeated erasure has an equal receipt, except for its number.
+        let second = try await testStore.store.erase(versions, at: Timestamp(seconds: 9))
+        #expect(second.assets == receipt.assets && second.sequence == 2 && receipt.isLogEmpty)
         try testStore.store.close(isOrderly: false)
 
         // A start between the erasure and the deletion of the files does not take the bytes for plain ones.
         let again = try store(TestStore.masterKeys("k1"))
-        #expect(try await again.store.load(TestStore.id(1))?.file?.lock != nil)
+        let erased = try #require(try await again.store.load(TestStore.id(1)))
+        #expect(erased.file?.lock != nil && !again.store.isUsable(erased, encrypted: true))
         #expect(try await again.store.load(TestStore.id(2))?.file?.lock == nil)
         try again.store.close()
 

@@ -12,7 +12,7 @@ import Testing
 
     /// A file in an array, written through a cipher.
     private struct Model {
-        let cipher = FileCipher(sealedKey: nil) { FileCipherTests.key }
+        let cipher = FileCipher(sealedKey: nil, key: FileCipherTests.key)
         var stored = [UInt8](repeating: 0, count: 1000)
         /// The plain bytes that are claimed.
         var plain: [Int64: UInt8] = [:]
@@ -126,7 +126,7 @@ import Testing
 
     @Test("Checksums depend on the key, the place and each byte")
     func sums() {
-        let other = FileCipher(sealedKey: nil) { SymmetricKey(data: Data(1..<33)) }
+        let other = FileCipher(sealedKey: nil, key: SymmetricKey(data: Data(1..<33)))
         let cipher = Model().cipher
         let bytes = [UInt8](0..<64)
         func sum(_ cipher: FileCipher, _ bytes: [UInt8], _ offset: Int64) -> BlockSum {

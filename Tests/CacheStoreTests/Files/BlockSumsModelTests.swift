@@ -125,11 +125,15 @@ import TestChance
                 #expect((sum(piece.range) == piece.sum) == !isRotten, label)
                 #expect(BlockChecksums.cut(piece.range).count == 1, label)
             }
-            // Adjacent runs of a block are one piece, unless damage was found beside them.
-            guard rotten.isEmpty else { return }
-            for (piece, next) in zip(sums.pieces, sums.pieces.dropFirst()) {
+            guard !hasRotted else { return }
+            // Adjacent runs of a block are one piece; keyed ones at last when they make up the block.
+            for (piece, next) in zip(sums.pieces, sums.pieces.dropFirst()) where !isKeyed {
                 let isJoinable = next.range.lowerBound % BlockChecksums.blockBytes != 0
-                #expect(piece.range.upperBound < next.range.lowerBound || !isJoinable || hasRotted, label)
+                #expect(piece.range.upperBound < next.range.lowerBound || !isJoinable, label)
+            }
+            for block in BlockChecksums.cut(0..<Self.size) where claimed.contains(block) {
+                let pieces = sums.pieces(touching: block)
+                #expect(pieces.count == 1 || block.length < BlockChecksums.blockBytes && pieces.count <= 8, label)
             }
         }
     }
