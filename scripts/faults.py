@@ -25,8 +25,11 @@ import tempfile
 import threading
 import time
 
-import crowd
-import servers
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Tests"))
+
+import crowd  # noqa: E402
+from harness import http as requests  # noqa: E402
+from harness.process import Larder, MediaServer, NotStarted, wait_until  # noqa: E402
 
 LARDER = sys.argv[1]
 ONLY = [name for name in os.environ.get("ONLY", "").split(",") if name]
@@ -77,7 +80,7 @@ class Library:
         for number, size in enumerate(sizes):
             self.files[f"{number}.bin"] = chance.randbytes(size)
             (media / f"{number}.bin").write_bytes(self.files[f"{number}.bin"])
-        self.server = servers.MediaServer(directory, media)
+        self.server = MediaServer(directory, media)
 
     def key(self, name):
         return f"/o/media/{name}"
@@ -88,28 +91,27 @@ class Trial:
 
     def __init__(self, directory, library, settings=()):
         self.library, self.wrong, self.failed = library, 0, Pace.failed
-        self.service = servers.Larder(
+        self.service = Larder(
             LARDER, directory, library.server.port, ["policy.minFreeDisk=0", "limits.shutdownDelay=1ms", *settings]
         )
         self.store = directory / "store"
 
     def start(self):
-        if self.service.start() is None:
-            self.failed.append("Larder did not start: " + (self.service.directory / "larder.log").read_text()[-500:])
+        try:
+            self.service.start()
+        except NotStarted as reason:
+            self.failed.append(str(reason))
             return False
         return True
 
     def start_reconciled(self):
         """Starts, and waits until the files that earlier runs left without rows are removed."""
-        log = self.service.directory / "larder.log"
-        size, self.service.level = log.stat().st_size, "info"
-        started, end = self.start(), time.monotonic() + 60
+        size, self.service.level = self.service.log.stat().st_size, "info"
+        started = self.start()
         self.service.level = "warning"
-        while started and b"store reconciled" not in log.read_bytes()[size:]:
-            if time.monotonic() > end:
-                self.failed.append("the store was not reconciled within 60 s")
-                return False
-            time.sleep(0.02)
+        if started and not within(60, lambda: b"store reconciled" in self.service.log.read_bytes()[size:]):
+            self.failed.append("the store was not reconciled within 60 s")
+            return False
         return started
 
     def stop(self):
@@ -119,23 +121,20 @@ class Trial:
 
     def read(self, name, first, last, must=True, query=""):
         """Reads and compares one range. A truncated response is no wrong byte, but a failure if `must` is set."""
-        content = self.library.files[name][first:last]
-        connection = http.client.HTTPConnection("127.0.0.1", self.service.port, timeout=60)
+        content, place = self.library.files[name][first:last], self.library.key(name) + query
         try:
-            place = self.library.key(name) + query
-            connection.request("GET", place, headers={"Range": f"bytes={first}-{last - 1}"})
-            response = connection.getresponse()
-            body = response.read()
-            if response.status == 206 and body != content:
-                self.wrong += 1
-                self.failed.append(f"{name} {first}-{last - 1}: WRONG BYTES")
-            elif response.status != 206 and must:
-                self.failed.append(f"{name} {first}-{last - 1}: {response.status} {body[:200]}")
+            reply = self.service.send("GET", place, {"Range": f"bytes={first}-{last - 1}"})
         except (OSError, http.client.HTTPException) as error:
             if must and not self.service.dying.is_set():
                 self.failed.append(f"{name} {first}-{last - 1}: {type(error).__name__} {error}")
-        finally:
-            connection.close()
+            return
+        if reply.status == 206 and reply.body != content and (reply.is_complete or not content.startswith(reply.body)):
+            self.wrong += 1
+            self.failed.append(f"{name} {first}-{last - 1}: WRONG BYTES")
+        elif reply.status != 206 and must:
+            self.failed.append(f"{name} {first}-{last - 1}: {reply}")
+        elif not reply.is_complete and must and not self.service.dying.is_set():
+            self.failed.append(f"{name} {first}-{last - 1}: only {len(reply.body)} bytes")
 
     def read_some(self, chance, count, must=True):
         for _ in range(count):
@@ -149,12 +148,9 @@ class Trial:
             self.read(name, 0, len(content))
 
     def scrub(self):
-        status, text = self.service.ask("POST", "/v1/scrubs", {"bytesPerSecond": 1 << 40})
-        place = f"/v1/scrubs/{json.loads(text)['scrubId']}"
-        end = time.monotonic() + 300
-        while json.loads(self.service.ask("GET", place)[1])["state"] == "running" and time.monotonic() < end:
-            time.sleep(0.02)
-        if json.loads(self.service.ask("GET", place)[1])["state"] != "succeeded":
+        place = f"/v1/scrubs/{self.service.call('POST', '/v1/scrubs', {'bytesPerSecond': 1 << 40}).json['scrubId']}"
+        within(300, lambda: self.service.get(place)["state"] != "running")
+        if self.service.get(place)["state"] != "succeeded":
             self.failed.append("the scrub did not succeed")
 
     def claims(self):
@@ -456,12 +452,7 @@ def free_bytes(place):
 
 
 def within(seconds, holds):
-    end = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.1)
-    return True
+    return wait_until(holds, seconds)
 
 
 def hits(trial, chance):
@@ -469,12 +460,8 @@ def hits(trial, chance):
     name = chance.choice(list(trial.library.files))
     first = chance.randrange(len(trial.library.files[name]) - 1000)
     trial.read(name, first, first + 1000)
-    connection = http.client.HTTPConnection("127.0.0.1", trial.service.port, timeout=60)
-    connection.request("GET", trial.library.key(name), headers={"Range": f"bytes={first}-{first + 999}"})
-    response = connection.getresponse()
-    response.read()
-    connection.close()
-    return ";hit" in (response.getheader("Cache-Status") or "").replace(" ", "")
+    reply = trial.service.send("GET", trial.library.key(name), {"Range": f"bytes={first}-{first + 999}"})
+    return ";hit" in reply.fields.get("cache-status", "").replace(" ", "")
 
 
 def aborts(directory, chance):
@@ -489,16 +476,14 @@ def aborts(directory, chance):
     def client(seed, share):
         own = random.Random(seed)
         for _ in range(share):
-            connection = http.client.HTTPConnection("127.0.0.1", trial.service.port, timeout=60)
-            try:
-                name, first = own.choice(list(library.files)), own.randrange(5 << 20)
-                connection.request("GET", library.key(name), headers={"Range": f"bytes={first}-"})
-                if own.random() < 0.3:
-                    connection.getresponse().read(own.randrange(1, 100_000))
-            except (OSError, http.client.HTTPException) as error:
-                trial.failed.append(f"{type(error).__name__} {error}")
-            finally:
-                connection.close()
+            with requests.connection(trial.service.port) as connection:
+                try:
+                    name, first = own.choice(list(library.files)), own.randrange(5 << 20)
+                    connection.request("GET", library.key(name), headers={"Range": f"bytes={first}-"})
+                    if own.random() < 0.3:
+                        connection.getresponse().read(own.randrange(1, 100_000))
+                except (OSError, http.client.HTTPException) as error:
+                    trial.failed.append(f"{type(error).__name__} {error}")
 
     threads = [threading.Thread(target=client, args=(chance.random(), count // 16)) for _ in range(16)]
     for thread in threads:
@@ -534,9 +519,8 @@ def load(directory, chance):
 
 def left(trial):
     """Number of fills, and of readers of assets."""
-    fills = json.loads(trial.service.ask("GET", "/v1/fills")[1])["items"]
-    assets = json.loads(trial.service.ask("GET", "/v1/assets?limit=1000")[1])["items"]
-    return len(fills) + sum(asset["activeReaders"] + asset["activeFills"] for asset in assets)
+    assets = trial.service.items("/v1/assets")
+    return len(trial.service.items("/v1/fills")) + sum(asset["activeReaders"] + asset["activeFills"] for asset in assets)
 
 
 def descriptors(trial):

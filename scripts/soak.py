@@ -26,10 +26,12 @@ import tempfile
 import threading
 import time
 
-import hostile
-import ranges
-import s3fifo
-import servers
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Tests"))
+
+import hostile  # noqa: E402
+import s3fifo  # noqa: E402
+from harness import ranges  # noqa: E402
+from harness.process import Larder, MediaServer, NotStarted, free_port, origin  # noqa: E402
 
 LARDER = sys.argv[1]
 ROUNDS = int(os.environ.get("ROUNDS", "50"))
@@ -66,11 +68,11 @@ class Original:
                 file.write(chance.randbytes(1 << 20))
         with open(media / "big.bin", "rb") as file:
             self.bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        self.server = servers.MediaServer(directory, media)
+        self.server = MediaServer(directory, media)
 
 
 def service_of(directory, original, capacity):
-    return servers.Larder(LARDER, directory, original.server.port, [f"policy.capacity={capacity}"])
+    return Larder(LARDER, directory, original.server.port, [f"policy.capacity={capacity}"])
 
 
 class Tally:
@@ -144,9 +146,7 @@ def readers_scenario(directory, original, chance):
     """200 concurrent readers at random offsets of one cold file."""
     original.server.forget_requests()
     service = service_of(directory, original, "none")
-    if service.start() is None:
-        print("readers: the service did not start")
-        return False
+    service.start()
     tally, gate = Tally(), threading.Barrier(200)
     runs = [random_run(chance, 8 << 20) for _ in range(200)]
 
@@ -178,11 +178,9 @@ def kill_scenario(directory, original, chance):
     print(row(KILL_COLUMNS))
     faults, held = [], True
     for number in range(1, ROUNDS + 1):
-        ready = service.start()
-        if ready is None:
-            print(f"kill: round {number}: the service did not start; the end of its log:")
-            print((directory / "larder.log").read_text()[-2000:])
-            return False
+        began = time.monotonic()
+        service.start()
+        ready = time.monotonic() - began
         checked, verified = verify_extents(service, original)
         tally = under_fire(service, original, number, chance)
         faults += verified + tally.faults
@@ -197,13 +195,11 @@ def kill_scenario(directory, original, chance):
 def eviction_scenario(directory, original, chance):
     """Readers of five times the capacity: each piece is an asset, and low piece numbers are read more often."""
     capacity, marks, piece = LENGTH // 5, (0.9, 0.95), PIECE
-    service = servers.Larder(
+    service = Larder(
         LARDER, directory, original.server.port,
         [f"policy.capacity={capacity}", f"policy.lowWatermark={marks[0]}", f"policy.highWatermark={marks[1]}"],
     )  # fmt: skip
-    if service.start() is None:
-        print("eviction: the service did not start")
-        return False
+    service.start()
     tally, reads, lock, disk, taken = Tally(), [], threading.Lock(), [0], []
     end = time.monotonic() + SECONDS
 
@@ -217,14 +213,14 @@ def eviction_scenario(directory, original, chance):
 
     def watch():
         while time.monotonic() < end:
-            store = json.loads(service.ask("GET", "/v1/stats")[1])["store"]
+            store = service.get("/v1/stats")["store"]
             disk[0] = max(disk[0], store["diskBytes"])
             taken.append(service.taken())
             time.sleep(0.2)
 
     readers = [lambda own=random.Random(chance.random()): reader(own) for _ in range(READERS)]
     together([*readers, watch])
-    figures = json.loads(service.ask("GET", "/v1/stats")[1])
+    figures = service.get("/v1/stats")
     # A read that joins a fill costs no upstream bytes and counts as a hit, as in the simulation.
     found = 1 - figures["bytes"]["upstream"] / max(1, figures["bytes"]["served"])
     # The number of cached bytes is between the low watermark and the capacity, because evictions take time.
@@ -279,11 +275,9 @@ def under_fire(service, original, number, chance):
 def verify_extents(service, original):
     """Reads and compares all extents of all assets, except assets evicted meanwhile. Returns bytes and faults."""
     tally = Tally()
-    _, text = service.ask("GET", "/v1/assets?limit=1000")
-    for asset in json.loads(text)["items"]:
-        _, text = service.ask("GET", f"/v1/assets/{asset['assetId']}/extents")
-        extents = json.loads(text)
-        for extent in extents["items"] if isinstance(extents, dict) else extents:
+    for asset in service.items("/v1/assets"):
+        extents = service.get(f"/v1/assets/{asset['assetId']}/extents")
+        for extent in extents.get("items", []):
             run = (extent["offset"], extent["offset"] + extent["length"])
             read(service, original, f"/v1/assets/{asset['assetId']}/content", run, tally, may_be_gone=True)
     return tally.bytes, tally.faults
@@ -291,9 +285,7 @@ def verify_extents(service, original):
 
 def verify_at_last(service, original):
     """Reads the whole file under each recent name, then stops the service cleanly."""
-    if service.start() is None:
-        print("kill: the service did not start after the last round")
-        return False
+    service.start()
     tally = Tally()
     for number in range(max(1, ROUNDS - 2), ROUNDS + 1):
         read(service, original, target_of(number), (0, LENGTH), tally)
@@ -387,16 +379,14 @@ def hostile_scenario(directory, original, chance):
     (media / "part.bin").write_bytes(chance.randbytes(16 << 10))
     lines = "".join(f"#EXTINF:4,\npart.bin?segment={number}\n" for number in range(hostile.PLAYLIST_SEGMENTS))
     (media / "list.m3u8").write_text(f"#EXTM3U\n#EXT-X-TARGETDURATION:4\n{lines}#EXT-X-ENDLIST\n")
-    upstream = servers.free_port()
-    service = servers.Larder(
+    upstream = free_port()
+    service = Larder(
         LARDER, directory, original.server.port,
         [f"policy.capacity={max(LENGTH // 5, 64 << 20)}", f"limits.maxConnections={CONNECTIONS}", "origins.media.access=public",
-         f"origins.broken.baseURL=http://127.0.0.1:{upstream}", "origins.broken.allowPrivateAddresses=true",
+         *origin("broken", f"http://127.0.0.1:{upstream}"),
          f"access.tokensFile={tokens_file(directory)}"],
     )  # fmt: skip
-    if service.start() is None:
-        print("hostile: the service did not start")
-        return False
+    service.start()
     pauses = random.Random(chance.random())
     readers = [
         Probe(service.port, reader_of(original, random.Random(chance.random())), lambda: pauses.uniform(0.5, 1.5))
@@ -495,9 +485,7 @@ def memory_scenario(directory, original, chance):
     """Resident memory one minute after 2,000 slow readers, 5,000 aborted reads and 1,000 uploads."""
     raise_descriptors()
     service = service_of(directory, original, "none")
-    if service.start() is None:
-        print("memory: the service did not start")
-        return False
+    service.start()
     tally, rows, held = Tally(), [], True
     for _ in range(50):
         read(service, original, "/o/media/big.bin", random_run(chance, 1 << 20), tally)
@@ -562,7 +550,11 @@ def main():
             if ONLY in ("", name):
                 place = directory / name
                 place.mkdir()
-                held = scenario(place, original, chance) and held
+                try:
+                    held = scenario(place, original, chance) and held
+                except NotStarted as reason:
+                    print(f"{name}: {reason}")
+                    held = False
     finally:
         original.server.stop()
     if held:

@@ -4,7 +4,6 @@ import http.client
 import itertools
 import json
 import random
-import subprocess
 import sys
 import threading
 import time

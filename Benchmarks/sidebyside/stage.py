@@ -8,8 +8,9 @@ import shutil
 import subprocess
 import tempfile
 
-import servers
 from fillbench.originals import Original
+from harness import certificates
+from harness.process import Larder, Nginx
 
 SERVER_CORE, LOAD_CORE = 0, (os.cpu_count() or 1) - 1
 
@@ -106,7 +107,7 @@ class Stage(contextlib.ExitStack):
         return Server("floor", Listening(process, int(process.stdout.readline())))
 
     def start_nginx(self, name, text, core=SERVER_CORE, directory=None):
-        nginx = servers.Nginx(directory or self.place(name), text)
+        nginx = Nginx(directory or self.place(name), text)
         nginx.configuration = self.configurations[name] = text
         self.callback(nginx.stop)
         for member in [nginx.process.pid, *children(nginx.process.pid)]:
@@ -115,28 +116,18 @@ class Stage(contextlib.ExitStack):
 
     def larder(self, upstream, *settings, place=None, core=SERVER_CORE):
         larder = self.larder_process(upstream, *settings, place=place, core=core)
-        if larder.start() is None:
-            words = (larder.directory / "larder.log").read_text()[-2000:]
-            raise RuntimeError(f"larder did not start; the end of its log:\n{words}")
+        larder.start()
         self.callback(larder.stop)
-        return Server("larder", larder, "/o/media", "https" if larder.is_tls else "http")
+        return Server("larder", larder, "/o/media", "https" if larder.tls else "http")
 
     def certificate(self):
         """The files of a new certificate for 127.0.0.1 and of its key."""
-        files = self.place("tls") / "certificate.pem", self.place("tls") / "key.pem"
-        subprocess.run(
-            [
-                "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-                "-keyout", files[1], "-out", files[0], "-days", "2", "-subj", "/CN=127.0.0.1",
-            ],
-            capture_output=True, check=True,
-        )  # fmt: skip
-        return files
+        return certificates.files("self-signed")
 
     def larder_process(self, upstream, *settings, place=None, core=SERVER_CORE):
         """A Larder that is not started yet."""
         settings = ("policy.capacity=none", "origins.media.freshness=1d", "limits.shutdownDelay=1ms", *settings)
-        return servers.Larder(self.program, place or self.place("larder"), upstream, settings, core=core)
+        return Larder(self.program, place or self.place("larder"), upstream, settings, core=core)
 
 
 def children(process):

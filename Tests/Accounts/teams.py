@@ -13,7 +13,9 @@ import jose
 from harness import certificates
 from mocks.base import Mock, content, serve
 from scenarios.readers import Tokens, after, jwt_settings, key_set, mint
-from trial import Broken, Reply, client_context
+from harness.checks import Broken
+from harness.http import Reply
+from trial import client_context
 
 SIZE = 5000
 OWN, FOREIGN = "a", "b"
@@ -40,9 +42,9 @@ class Files(Mock):
             return serve(request, body, fields={"Content-Type": "application/vnd.apple.mpegurl"})
         return serve(request, content(request.name, SIZE), fields={"Cache-Control": "max-age=6000"})
 
-    def stop(self):
+    def close(self):
         self.released.set()
-        super().stop()
+        super().close()
 
 
 @dataclass
@@ -162,8 +164,8 @@ class Stage:
             },
             is_started=False,
         )  # fmt: skip
-        self.service.scheme, self.service.tls = "https", client_context(authority.file)
-        self.service.begin()
+        self.service.tls = client_context(authority.file)
+        self.service.start()
         contexts = {c.certificate: client_context(authority.file, c.certificate) for c in self.credentials}
         self.lines = {certificate: Line(self.service, context) for certificate, context in contexts.items()}
         self.revoke()

@@ -1,13 +1,10 @@
 """Real servers: moto, SeaweedFS, fake-gcs-server, an OpenID provider, nginx and HAProxy. Each is a process of its own on a free
 port of loopback; a missing one skips its scenario."""
 
-import importlib.util
 import json
 import os
 import pathlib
 import shutil
-import socket
-import subprocess
 import sys
 import sysconfig
 import threading
@@ -17,17 +14,15 @@ import urllib.parse
 import urllib.request
 import uuid
 
-from servers import Nginx, free_port
+from harness.process import Nginx, Process, found, free_port, is_open
+from harness.venv import has_module
 
 SCRIPTS = pathlib.Path(sysconfig.get_path("scripts"))
 
 
-def has_module(name):
-    return importlib.util.find_spec(name) is not None
-
 
 def has_nginx():
-    return shutil.which("nginx") is not None or pathlib.Path("/usr/sbin/nginx").exists()
+    return found("nginx") is not None
 
 
 #: Name of a tool and the test whether it is installed.
@@ -39,7 +34,7 @@ AVAILABLE = {
     "oidc": lambda: has_module("oidc_provider_mock"),
     "pyjwt": lambda: has_module("jwt") and has_module("cryptography"),
     "nginx": has_nginx,
-    "haproxy": lambda: shutil.which("haproxy") is not None or pathlib.Path("/usr/sbin/haproxy").exists(),
+    "haproxy": lambda: found("haproxy") is not None,
     "yaml": lambda: has_module("yaml"),
     "openssl": lambda: shutil.which("openssl") is not None,
 }
@@ -51,24 +46,12 @@ def missing(names):
 
 def start(trial, name, command, ports, environment=None):
     """Starts a process and waits until it listens on all ports."""
-    log = trial.directory / f"{name}.log"
-    with open(log, "wb") as output:
-        process = subprocess.Popen(
-            [str(part) for part in command], stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=trial.directory,
-            env={**os.environ, **(environment or {})},
-        )  # fmt: skip
+    ports = list(ports)
+    variables = {**os.environ, **(environment or {})}
+    process = Process(command, trial.directory / f"{name}.log", ports[0], variables, trial.directory, name)
+    process.is_ready = lambda: all(map(is_open, ports))
     trial.processes.append(process)
-    until = time.monotonic() + 60
-    waiting = list(ports)
-    while waiting:
-        if process.poll() is not None or time.monotonic() > until:
-            raise RuntimeError(f"{name} did not start: {log.read_text(errors='replace')[-500:]}")
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", waiting[0])) == 0:
-                waiting.pop(0)
-                continue
-        time.sleep(0.05)
-    return process
+    return process.start()
 
 
 def client(service, url, access_key, secret, token=None, region="us-east-1"):
@@ -193,7 +176,7 @@ class CloudStorage:
                 }}
             }}
         """)  # fmt: skip
-        trial.processes.append(self.nginx.process)
+        trial.processes.append(self.nginx)
         self.url = f"http://127.0.0.1:{self.nginx.port}"
 
 

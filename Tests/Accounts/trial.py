@@ -4,7 +4,6 @@ import contextlib
 import hashlib
 import http.client
 import json
-import os
 import pathlib
 import queue
 import re
@@ -13,49 +12,13 @@ import ssl
 import subprocess
 import tempfile
 import threading
-import time
 import urllib.parse
-from dataclasses import dataclass
 
+from harness import checks
+from harness import http as requests
+from harness.process import Larder
 from leaks import examine_running, examine_stopped
-from servers import Larder
 from vault import Search, Vault
-
-#: The longest wait of a test for a condition, in seconds.
-PATIENCE = 20
-
-
-class Broken(Exception):
-    """The scenario cannot go on; the text is the reason."""
-
-
-@dataclass
-class Reply:
-    """A response of Larder."""
-
-    status: int
-    fields: dict
-    body: bytes
-
-    @property
-    def json(self):
-        try:
-            return json.loads(self.body)
-        except ValueError:
-            return {}
-
-    @property
-    def code(self):
-        """The code of a problem document, or the status."""
-        return self.json.get("code", str(self.status)) if self.is_problem else str(self.status)
-
-    @property
-    def is_problem(self):
-        return self.fields.get("content-type", "").startswith("application/problem+json")
-
-    def __str__(self):
-        text = self.body[:400].decode(errors="replace") if self.status >= 300 or self.is_problem else f"{len(self.body)} bytes"
-        return f"{self.status} {text}"
 
 
 def nested(settings):
@@ -78,17 +41,12 @@ class Service(Larder):
 
     def __init__(self, trial, settings, environment=None, files=None):
         directory = pathlib.Path(tempfile.mkdtemp(prefix="service.", dir=trial.directory))
-        super().__init__(trial.program, directory, 0)
+        super().__init__(trial.program, directory, token=trial.vault.new("readerAdminToken"), environment=environment)
         self.trial, self.vault = trial, trial.vault
-        self.token = self.vault.new("readerAdminToken")
-        self.log, self.store = directory / "larder.log", directory / "store"
         self.credentials, self.file = directory / "credentials", directory / "larder.json"
         self.credentials.mkdir(mode=0o700)
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("LARDER_", "AWS_", "OTEL_"))}
-        self.environment = {**kept, "LARDER_TOKEN": self.token, **(environment or {})}
         #: Heads of all responses and bodies of all problems, for the search for secrets.
         self.heads, self.problems = [], []
-        self.tls, self.scheme = None, "http"
         for name, text in (files or {}).items():
             self.write(name, text)
         self.configure(settings)
@@ -121,31 +79,18 @@ class Service(Larder):
     def command(self):
         return [self.program, "serve", "--config", self.file]
 
-    def launch(self):
-        self.dying.clear()
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment)
-        self.trial.processes.append(self.process)
-
-    def begin(self):
-        """Starts the process; raises Broken with its last words."""
-        if self.start() is None:
-            raise Broken(f"Larder does not start: {self.last_words()}")
-        return self
-
-    def last_words(self):
-        words = [line for line in self.log.read_text(errors="replace").splitlines() if '"level":"trace"' not in line]
-        return " | ".join(words[-4:])[-800:]
+    def last_words(self, count=800):
+        words = [line for line in self.text().splitlines() if '"level":"trace"' not in line]
+        return " | ".join(words[-4:])[-count:]
 
     def refusal(self):
-        """Exit code and output of a start that must fail."""
-        result = subprocess.run(self.command, env=self.environment, capture_output=True, text=True, timeout=30)
-        self.problems.append(result.stderr.encode())
-        return result.returncode, result.stdout + result.stderr
+        code, output = super().refusal()
+        self.problems.append(output.encode())
+        return code, output
 
     def run(self, *arguments, data=None):
         """Runs a command of the program as a client of this service; returns exit code, output and errors."""
-        environment = {**self.environment, "LARDER_URL": f"{self.scheme}://127.0.0.1:{self.port}"}
+        environment = {**self.environment, "LARDER_URL": self.url}
         result = subprocess.run(
             [self.program, *map(str, arguments)], env=environment, capture_output=True, input=data, timeout=60
         )
@@ -154,20 +99,11 @@ class Service(Larder):
     # Requests
 
     def connection(self, context=None):
-        if self.scheme == "https":
-            return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60, context=context or self.tls)
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        return requests.connect(self.port, context or self.tls)
 
     def send(self, method, target, fields=None, body=None, context=None):
         """Sends a request without a token; returns its reply. A body that ends early is returned as it is."""
-        with contextlib.closing(self.connection(context)) as connection:
-            connection.request(method, target, body, fields or {})
-            response = connection.getresponse()
-            try:
-                data = response.read()
-            except http.client.IncompleteRead as error:
-                data = error.partial
-        return self.remember(Reply(response.status, {name.lower(): value for name, value in response.getheaders()}, data))
+        return self.remember(super().send(method, target, fields, body, tls=context or self.tls))
 
     def remember(self, reply):
         head = "\n".join(f"{name}: {value}" for name, value in reply.fields.items() if name != "set-cookie")
@@ -176,19 +112,9 @@ class Service(Larder):
             self.problems.append(reply.body)
         return reply
 
-    def ask(self, method, path, value=None):
-        """As the base class requires: status and body, with the admin token."""
-        reply = self.api(method, path, value)
-        return reply.status, reply.body
-
     def api(self, method, path, value=None, token=None, fields=None):
         """Sends `value` as JSON with a token, by default that of the administrator."""
-        sent = {"Authorization": f"Bearer {token or self.token}", **(fields or {})}
-        body = None
-        if value is not None:
-            body = json.dumps(value).encode()
-            sent.setdefault("Content-Type", "application/json")
-        return self.send(method, path, sent, body)
+        return self.call(method, path, value, fields, token)
 
     def read(self, path, range=None, token=None, method="GET", fields=None):
         """Reads content with a token."""
@@ -231,9 +157,6 @@ class Service(Larder):
         ]  # fmt: skip
         return sum(found) if found else None
 
-    def log_text(self):
-        return self.log.read_text(errors="replace")
-
 
 class Stream:
     """A body that is read in parts."""
@@ -262,28 +185,18 @@ class Stream:
         return self.hash.hexdigest()
 
 
-class Trial:
+class Trial(checks.Part):
     """The `t` of a scenario. `tools` starts real servers; `is_brief` asks for small amounts."""
 
     def __init__(self, name, program, tools, is_brief):
-        self.name, self.program, self.tools, self.is_brief = name, program, tools, is_brief
+        super().__init__(name)
+        self.program, self.tools, self.is_brief = program, tools, is_brief
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix=f"accounts-{name}."))
         self.vault = Vault()
-        self.checks, self.failures, self.notes = 0, [], []
         self.services, self.mocks, self.processes = [], [], []
         self.places, self.secrets = set(), 0
 
     # Checks
-
-    def check(self, holds, sentence):
-        """`sentence` describes the fault; it is printed if the check does not hold."""
-        self.checks += 1
-        if not holds:
-            self.failures.append(sentence)
-        return bool(holds)
-
-    def equal(self, found, expected, subject):
-        return self.check(found == expected, f"{subject} is {found!r} instead of {expected!r}")
 
     def bytes(self, reply, expected, subject, status=200):
         """Checks status and bytes of a reply."""
@@ -304,19 +217,6 @@ class Trial:
         detail = str(reply.json.get("detail", ""))
         return self.check(not words or re.search(words, detail, re.I), f"{subject}: the detail does not name {words}: {detail!r}")
 
-    def eventually(self, condition, sentence, seconds=PATIENCE):
-        """Polls until a condition holds."""
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            if condition():
-                return self.check(True, sentence)
-            time.sleep(0.03)
-        return self.check(condition(), f"{sentence} (not within {seconds} s)")
-
-    def note(self, text):
-        """A line of the report."""
-        self.notes.append(text)
-
     # Parts
 
     def mock(self, mock):
@@ -328,7 +228,7 @@ class Trial:
         """A Larder process with these settings; `files` are below the credentials directory."""
         service = Service(self, settings, environment, files)
         self.services.append(service)
-        return service.begin() if is_started else service
+        return service.start() if is_started else service
 
     def origin(self, name, url, **settings):
         """Settings of an origin on loopback; underscores in names stand for dots."""
@@ -364,7 +264,7 @@ class Trial:
         for service in self.services:
             if service.process is None:
                 continue
-            if service.process.poll() is None:
+            if service.is_running:
                 if not has_failed:
                     examine_running(service, search)
                 code = service.stop()
@@ -378,19 +278,13 @@ class Trial:
                 self.check(False, fault)
             heads = [f"{r.method} {r.target}\n{r.fields}\n".encode() + r.body for r in list(mock.requests)]
             readers.text(f"requests at {type(mock).__name__}", b"\n".join(heads))
-            mock.stop()
+            mock.close()
         for found in dict.fromkeys(search.found + readers.found):
             self.check(False, f"LEAK: {found}")
         self.places = set(search.places) | set(readers.places)
         for process in self.processes:
-            if process.poll() is None:
-                # A killed master process of nginx would leave its workers behind.
-                process.terminate()
-                try:
-                    process.wait(5)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
+            if process.is_running:
+                process.stop()
 
     def keep_logs(self, directory):
         """Copies the logs of a failed scenario."""

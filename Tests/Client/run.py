@@ -5,30 +5,25 @@
     run.py --larder .build/debug/larder --only purge,watch
 """
 
-import argparse
-import atexit
 import contextlib
 import hashlib
 import json
 import os
 import pathlib
 import re
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
 
 sys.dont_write_bytecode = True
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent.parent / "scripts"), str(HERE.parent / "Conformance")]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from console import Client  # noqa: E402
-from harness import certificates  # noqa: E402
-from servers import Larder, MediaServer, free_port  # noqa: E402
+from harness import certificates, checks, venv  # noqa: E402
+from harness.process import Larder, MediaServer, free_port, origin, wait_until  # noqa: E402
 
 MIB = 1 << 20
 #: File and size. The origin `slow` sends SLOW_RATE bytes per second.
@@ -45,84 +40,57 @@ def case(function):
 
 
 class Stage:
-    """The upstream, the service and the client of all cases, and the results of the checks."""
+    """The upstream, the service and the client of all cases, and the checks of the current one."""
 
     def __init__(self, program):
-        self.program = program
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-client."))
-        atexit.register(shutil.rmtree, self.directory, True)
-        for folder in ("nginx", "files", "larder"):
-            (self.directory / folder).mkdir()
+        self.program, self.directory = program, checks.directory("client")
+        (self.directory / "files").mkdir()
         for name, size in FILES.items():
             (self.directory / "files" / name).write_bytes(os.urandom(size))
         self.upstream = MediaServer(self.directory / "nginx", self.directory / "files")
-        self.service = self.start(
-            "larder", f"origins.slow.baseURL=http://127.0.0.1:{self.upstream.port}/",
-            "origins.slow.allowPrivateAddresses=true", f"origins.slow.maxBytesPerSecond={SLOW_RATE}",
-        )  # fmt: skip
+        self.service = self.start("larder", *origin("slow", f"{self.upstream_url}/", maxBytesPerSecond=SLOW_RATE))
         self.url = f"http://127.0.0.1:{self.service.port}"
         self.client = Client(program, self.url)
-        self.checks = self.failures = 0
+        self.check = self.equal = None
+
+    @property
+    def upstream_url(self):
+        return f"http://127.0.0.1:{self.upstream.port}"
+
+    def use(self, part):
+        """The checks of the next case belong to this part."""
+        self.check, self.equal = part.check, part.equal
 
     def start(self, folder, *settings):
-        (self.directory / folder).mkdir(exist_ok=True)
-        service = Larder(self.program, self.directory / folder, self.upstream.port, settings)
-        if service.start() is None:
-            log = (self.directory / folder / "larder.log").read_text()
-            raise SystemExit(f"Larder does not start:\n{log}")
-        return service
+        place = self.directory / folder
+        place.mkdir(exist_ok=True)
+        return Larder(self.program, place, self.upstream.port, settings).start()
 
     def api(self, method, path, value=None):
-        return json.loads(self.service.ask(method, path, value)[1])
-
-    def call(self, service, path, token):
-        request = urllib.request.Request(f"http://127.0.0.1:{service.port}{path}", headers={"Authorization": f"Bearer {token}"})
-        with urllib.request.urlopen(request, timeout=30) as response:
-            return response.read()
+        return self.service.call(method, path, value).json
 
     def purge_all(self):
-        for origin in ("media", "slow"):
-            self.service.ask("POST", "/v1/purges", {"origin": origin})
-
-    def check(self, holds, sentence, shown=""):
-        self.checks += 1
-        if not holds:
-            self.failures += 1
-            print(f"  FAILED: {sentence}\n{shown}", flush=True)
-
-    def equal(self, found, expected, sentence):
-        self.check(found == expected, f"{sentence}: {found!r} instead of {expected!r}")
+        for name in ("media", "slow"):
+            self.service.ask("POST", "/v1/purges", {"origin": name})
 
 
-class Listening:
-    """A service with listen options of its own, and its log."""
+class Listening(Larder):
+    """A service with an address of its own, which `larder healthcheck` asks."""
 
-    def __init__(self, stage, folder, *options):
-        self.program, self.path = stage.program, stage.directory / f"{folder}.log"
-        origin = f"origins.media.baseURL=http://127.0.0.1:{stage.upstream.port}"
-        with open(self.path, "wb") as log:
-            self.process = subprocess.Popen(
-                [
-                    stage.program, "serve", "--data-directory", stage.directory / folder, "--set", origin,
-                    "--set", "origins.media.allowPrivateAddresses=true", *options,
-                ],
-                stdout=log, stderr=log,
-            )  # fmt: skip
-        atexit.register(self.process.kill)
+    def __init__(self, stage, folder, address, *settings):
+        place = stage.directory / folder
+        place.mkdir(exist_ok=True)
+        super().__init__(stage.program, place, stage.upstream.port, settings, address=address, level="info")
+        self.log.unlink(missing_ok=True)
+        self.launch()
 
-    def log(self):
-        return self.path.read_text()
-
-    def is_ready(self, *options):
+    def is_up(self):
         """Waits until the service is ready; False if it ends."""
-        while self.process.poll() is None:
-            if subprocess.run([self.program, "healthcheck", *options], capture_output=True, timeout=60).returncode == 0:
-                return True
-            time.sleep(0.05)
-        return False
+        return wait_until(lambda: not self.is_running or self.is_ready()) and self.is_running
 
-    def end(self):
-        return self.process.wait(60)
+    def is_ready(self):
+        command = [self.program, "healthcheck", "--listen", self.address]
+        return subprocess.run(command, capture_output=True, timeout=60).returncode == 0
 
 
 @case
@@ -209,7 +177,7 @@ def limited_tokens(stage):
     status, output, errors = run("writer", "prefetch --origin media --path song.mp3 --wait")
     stage.check(status == 0 and "The job succeeded" in output, f"prefetch of a limited writer: {status}", output + errors)
     status, output, errors = run("writer", "purge --prefix /o/media/song --yes")
-    permitted = {f"{each['method']} {each['path']}" for each in json.loads(stage.call(service, "/v1/access", "writer"))["operations"]}
+    permitted = {f"{each['method']} {each['path']}" for each in json.loads(service.call("GET", "/v1/access", token="writer").body)["operations"]}
     if "POST /v1/purges/{planId}/commit" in permitted:
         stage.check(status == 0 and "Purged 1 asset" in output, f"purge of a limited writer: {status}", output + errors)
     else:
@@ -308,10 +276,12 @@ def restart(stage):
     """A wait survives a restart of the service."""
     stage.purge_all()
     waiting = stage.client.start("prefetch", "--origin", "slow", "--path", "film.mp4", "--wait")
-    time.sleep(1.5)
+    # The first line of the progress: the job is watched.
+    line = waiting.stderr.readline()
     stage.service.kill()
     stage.service.start()
     output, errors = waiting.communicate(timeout=60)
+    stage.check(line.startswith("running: "), "the progress before the restart", line)
     stage.check(waiting.returncode == 0 and "Trying again." in errors, f"status {waiting.returncode}", output + errors)
 
 
@@ -321,8 +291,7 @@ def jobs(stage):
     missing = {"origin": "media", "path": "missing.mp4"}
     body = {"items": [{"origin": "media", "path": "song.mp3"}, missing], "label": "colour \x1b[31m"}
     identifier = stage.api("POST", "/v1/jobs", body)["jobId"]
-    while stage.api("GET", f"/v1/jobs/{identifier}")["state"] in ("queued", "running"):
-        time.sleep(0.05)
+    stage.service.finished(identifier)
     status, output, errors = stage.client.run("jobs", "--state", "failed", "--limit", "5")
     row = next((line for line in output.splitlines() if line.startswith(identifier)), "")
     stage.check(status == 0 and re.search(r"failed +1/2 +1 +1\.0 MiB", row), "the row of a job", output + errors)
@@ -409,9 +378,7 @@ def watch(stage):
 def ratio(stage):
     """`stats` and `stats --watch` show the same hit ratio, also of revalidated responses."""
     stage.service.ask("GET", "/o/media/song.mp3")
-    items, until = [], time.monotonic() + 20
-    while not items and time.monotonic() < until:
-        items = json.loads(stage.client.run("assets", "--prefix", "/o/media/song.mp3", "--json")[1])["items"]
+    items = wait_until(lambda: stage.api("GET", "/v1/assets?prefix=/o/media/song.mp3")["items"], 20)
     asset = items[0]["assetId"]
     stage.service.ask("PATCH", f"/v1/assets/{asset}", {"ttlSeconds": 0})
     for _ in range(3):
@@ -471,13 +438,13 @@ def unix_socket(stage):
     """A Unix socket serves content, the API and the client; its file belongs to one process at a time."""
     path = stage.directory / "larder.sock"
     client = Client(stage.program, f"unix:{path}")
-    listen = ("--listen", f"unix:{path}")
+    address = f"unix:{path}"
 
     def curl(*arguments):
         return subprocess.run(["curl", "-sS", "--unix-socket", path, *arguments], capture_output=True, timeout=30).stdout
 
-    first = Listening(stage, "socket", *listen, "--set", "listen.socketMode=0620")
-    stage.check(first.is_ready(*listen), "the service is ready", first.log())
+    first = Listening(stage, "socket", address, "listen.socketMode=0620")
+    stage.check(first.is_up(), "the service is ready", first.text())
     stage.equal(client.run("healthcheck", "--url", f"unix:{path}")[0], 0, "healthcheck --url")
     stage.equal(oct(path.stat().st_mode & 0o777), "0o620", "mode of the socket")
     content = curl("http://localhost/o/media/song.mp3")
@@ -485,24 +452,22 @@ def unix_socket(stage):
     stage.check("requests" in json.loads(curl("http://localhost/v1/stats")), "API")
     status, output, errors = client.run("stats", "--json")
     stage.check(status == 0 and json.loads(output)["requests"]["total"] == 1, "client", output + errors)
-    stage.check(f"address=unix:{path} " in first.log() and "client=unix " in first.log(), "log", first.log())
+    stage.check(f"address=unix:{path} " in first.text() and "client=unix " in first.text(), "log", first.text())
 
-    second = Listening(stage, "socket2", *listen)
-    stage.equal(second.end(), 78, "exit status of a second process")
-    stage.check("listen.address: Another process listens" in second.log(), "message of a second process", second.log())
-    stage.equal(client.run("healthcheck", *listen)[0], 0, "the first process keeps its socket")
+    second = Listening(stage, "socket2", address)
+    stage.equal(second.wait(), 78, "exit status of a second process")
+    stage.check("listen.address: Another process listens" in second.text(), "message of a second process", second.text())
+    stage.equal(client.run("healthcheck", "--listen", address)[0], 0, "the first process keeps its socket")
 
-    first.process.kill()
-    first.process.wait()
+    first.kill()
     stage.check(path.exists(), "a killed process leaves its file")
-    stage.equal(client.run("healthcheck", *listen)[0], 1, "healthcheck without a service")
+    stage.equal(client.run("healthcheck", "--listen", address)[0], 1, "healthcheck without a service")
     _, _, errors = client.run("stats")
     stage.check(f"unix:{path}" in errors, "client without a service", errors)
-    third = Listening(stage, "socket", *listen)
-    stage.check(third.is_ready(*listen), "the file of a killed process is replaced", third.log())
+    third = Listening(stage, "socket", address)
+    stage.check(third.is_up(), "the file of a killed process is replaced", third.text())
     stage.equal(oct(path.stat().st_mode & 0o777), "0o660", "default mode of the socket")
-    third.process.terminate()
-    stage.equal(third.end(), 0, "exit status after a stop")
+    stage.equal(third.stop(), 0, "exit status after a stop")
     stage.check(not path.exists(), "the file is removed at the stop")
 
 
@@ -510,23 +475,22 @@ def unix_socket(stage):
 def localhost(stage):
     """localhost is an address of each family."""
     port = free_port()
-    service = Listening(stage, "localhost", "--listen", f"localhost:{port}")
-    stage.check(service.is_ready("--listen", f"localhost:{port}"), "the service is ready", service.log())
+    service = Listening(stage, "localhost", f"localhost:{port}")
+    stage.check(service.is_up(), "the service is ready", service.text())
     urls = [f"http://127.0.0.1:{port}"]
     with contextlib.suppress(OSError), socket.create_server(("::1", 0), family=socket.AF_INET6):
         urls.append(f"http://[::1]:{port}")
     for url in urls:
         with urllib.request.urlopen(f"{url}/health/ready", timeout=30) as response:
             stage.equal(response.status, 200, url)
-    stage.check(f"address={' '.join(urls)} " in service.log(), "addresses in the log", service.log())
-    stage.check(" listening on " not in service.log(), "no other form of the addresses", service.log())
-    service.process.terminate()
-    stage.equal(service.end(), 0, "exit status after a stop")
+    stage.check(f"address={' '.join(urls)} " in service.text(), "addresses in the log", service.text())
+    stage.check(" listening on " not in service.text(), "no other form of the addresses", service.text())
+    stage.equal(service.stop(), 0, "exit status after a stop")
     if len(urls) > 1:
         with socket.create_server(("::1", port), family=socket.AF_INET6):
-            other = Listening(stage, "localhost", "--listen", f"localhost:{port}")
-            stage.equal(other.end(), 78, "exit status if one of the addresses is in use")
-            stage.check("listen.address: cannot listen on" in other.log(), "message", other.log())
+            other = Listening(stage, "localhost", f"localhost:{port}")
+            stage.equal(other.wait(), 78, "exit status if one of the addresses is in use")
+            stage.check("listen.address: cannot listen on" in other.text(), "message", other.text())
 
 
 @case
@@ -549,17 +513,20 @@ def offline(stage):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--larder", required=True)
-    parser.add_argument("--only", default="")
+    parser = checks.arguments(__doc__, [function.__name__ for function in CASES])
     options = parser.parse_args()
-    stage = Stage(os.path.abspath(options.larder))
-    for function in CASES:
-        if any(part in function.__name__ for part in options.only.split(",")):
-            function(stage)
-    stage.service.stop()
-    print(f"client: {stage.checks} checks, {stage.failures} failed")
-    sys.exit(1 if stage.failures else 0)
+    program = checks.program_of(parser, options)
+    if not venv.has_programs("nginx", "openssl", "curl"):
+        venv.packages("nginx-light", "openssl", "curl")
+    results, cases = checks.Checks("client"), {function.__name__: function for function in CASES}
+    stage = Stage(program)
+    for name in checks.chosen(cases, options.only):
+        with results.part(name, cases[name].__doc__) as part:
+            stage.use(part)
+            cases[name](stage)
+    if stage.service.is_running:
+        stage.service.stop()
+    sys.exit(results.finish())
 
 
 if __name__ == "__main__":

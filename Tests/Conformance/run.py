@@ -15,9 +15,10 @@ import threading
 import time
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+sys.path[:0] = [str(pathlib.Path(__file__).parent), str(pathlib.Path(__file__).resolve().parents[1])]
 
-from harness import case, peers, report  # noqa: E402
+from harness.process import NotStarted  # noqa: E402
+from suite import case, peers, report  # noqa: E402
 
 
 def arguments():
@@ -119,7 +120,10 @@ def main():
         peer = {"nginx": peers.Nginx, "varnish": peers.Varnish}[options.peer](options.jobs)
     run = Run(peer, options.jobs, options.verbose)
     began = time.monotonic()
-    peer.start()
+    try:
+        peer.start()
+    except NotStarted as reason:
+        raise SystemExit(f"conformance: {reason}") from None
     try:
         run.all(checks * options.repeat if options.repeat > 1 else checks)
     finally:

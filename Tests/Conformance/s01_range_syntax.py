@@ -7,7 +7,7 @@ or rejected (§14.2); Larder ignores it. An unknown unit must be ignored. Units 
 import random
 import re
 
-from harness import LAST_MODIFIED, Answer, asset, check, table
+from suite import LAST_MODIFIED, Answer, asset, check, table
 
 SECTION = (1, "Range syntax")
 BOTH = ("cold", "warm")

@@ -2,7 +2,7 @@
 
 import re
 
-from harness import asset, check, table
+from suite import asset, check, table
 
 SECTION = (2, "Range sets")
 BOTH = ("cold", "warm")

@@ -6,7 +6,7 @@ evaluates them. A peer that ignores them passes.
 
 import re
 
-from harness import LAST_MODIFIED, Answer, asset, check, http_date, table
+from suite import LAST_MODIFIED, Answer, asset, check, http_date, table
 
 SECTION = (3, "Conditional requests")
 BOTH = ("cold", "warm")

@@ -1,6 +1,6 @@
 """Methods and messages: RFC 9110 §9 (methods), §10.2.1 (Allow), §15.5.6 (405); RFC 9112 §3 and §9; empty assets."""
 
-from harness import LAST_MODIFIED, Answer, asset, check, table
+from suite import LAST_MODIFIED, Answer, asset, check, table
 
 SECTION = (4, "HEAD, OPTIONS, other methods, the empty asset")
 BOTH = ("cold", "warm")

@@ -6,7 +6,7 @@ assets, or requests the wrong one, returns a wrong text.
 
 import re
 
-from harness import Answer, asset, check, table
+from suite import Answer, asset, check, table
 
 SECTION = (5, "Keys: query, percent-encoding, dot segments")
 UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"

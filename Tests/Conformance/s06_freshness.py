@@ -5,7 +5,7 @@ Every check reads twice, and the asset changes between the reads: old bytes come
 upstream. Reuse is optional (RFC 9111 §2): it is required of Larder, not of a peer.
 """
 
-from harness import LAST_MODIFIED, Answer, asset, check, http_date, table
+from suite import LAST_MODIFIED, Answer, asset, check, http_date, table
 
 SECTION = (6, "Cache-Control, Expires, Age, Date, heuristics")
 SIZE = 1000

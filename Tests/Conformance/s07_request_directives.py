@@ -4,7 +4,7 @@ A cache may ignore these directives (§5.2.1). Players send them by default, so 
 setting `requestDirectives` enables them. Peers are not tested.
 """
 
-from harness import Answer, asset, check, http_date, table
+from suite import Answer, asset, check, http_date, table
 
 SECTION = (7, "Request directives")
 SIZE = 1000

@@ -5,7 +5,7 @@ A stored response is visible in the next read, after the upstream has changed it
 §2): it is required of Larder, not of a peer. No cache may store a response that must not be stored.
 """
 
-from harness import LAST_MODIFIED, Answer, asset, check, http_date, table
+from suite import LAST_MODIFIED, Answer, asset, check, http_date, table
 
 SECTION = (8, "Storing: statuses, cookies, credentials, Vary")
 BOTH = ("cold", "warm")

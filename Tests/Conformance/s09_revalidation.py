@@ -2,7 +2,7 @@
 RFC 9110 §7.6.1 (connection fields), §15.4.5 (304); RFC 5861 (stale-while-revalidate, stale-if-error).
 """
 
-from harness import LAST_MODIFIED, Answer, asset, check, confirming, http_date, table
+from suite import LAST_MODIFIED, Answer, asset, check, confirming, http_date, table
 
 SECTION = (9, "Revalidation, stale use, stored header fields")
 SIZE = 1000

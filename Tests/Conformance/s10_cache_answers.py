@@ -4,7 +4,7 @@ RFC 9211 (Cache-Status); RFC 8586 (CDN-Loop).
 
 import re
 
-from harness import Answer, asset, check, confirming, http_date, table
+from suite import Answer, asset, check, confirming, http_date, table
 
 SECTION = (10, "Age, Date, Cache-Status, Via, CDN-Loop, interim responses")
 BOTH = ("cold", "warm")

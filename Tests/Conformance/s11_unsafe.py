@@ -3,7 +3,7 @@
 A mounted origin is read-only. Only Larder's own API removes stored responses or marks them stale.
 """
 
-from harness import Answer, asset, check, http_date, table
+from suite import Answer, asset, check, http_date, table
 
 SECTION = (11, "Unsafe requests, invalidation")
 SIZE = 1000

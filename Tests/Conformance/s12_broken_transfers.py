@@ -5,7 +5,7 @@ For any upstream behaviour: never a wrong byte, never a clean end on a short bod
 
 import socket
 
-from harness import LAST_MODIFIED, asset, check, table
+from suite import LAST_MODIFIED, asset, check, table
 
 SECTION = (12, "Broken and stalled transfers, invalid heads and framing")
 SIZE = 3000

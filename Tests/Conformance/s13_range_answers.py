@@ -2,7 +2,7 @@
 
 import re
 
-from harness import LAST_MODIFIED, Answer, asset, check, table
+from suite import LAST_MODIFIED, Answer, asset, check, table
 
 SECTION = (13, "Range ignored, wrong 206, unsolicited statuses")
 SIZE = 3000

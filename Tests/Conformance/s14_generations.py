@@ -2,7 +2,7 @@
 
 import re
 
-from harness import LAST_MODIFIED, Answer, asset, check, http_date, table
+from suite import LAST_MODIFIED, Answer, asset, check, http_date, table
 
 SECTION = (14, "Generations: validators that change, are weak or absent")
 SIZE = 3_000_000

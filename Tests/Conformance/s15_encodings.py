@@ -2,7 +2,7 @@
 
 import gzip
 
-from harness import LAST_MODIFIED, Answer, asset, check, table
+from suite import LAST_MODIFIED, Answer, asset, check, table
 
 SECTION = (15, "Encoded bodies")
 SIZE = 3000

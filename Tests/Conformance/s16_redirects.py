@@ -1,6 +1,6 @@
 """Redirects: RFC 9110 §15.4 (3xx), §10.2.2 (Location), §11.6.2 and §17.16 (credentials), RFC 9111 §4 (freshness)."""
 
-from harness import Answer, asset, certificates, check, http_date, table
+from suite import Answer, asset, certificates, check, http_date, table
 
 SECTION = (16, "Redirects")
 SIZE = 3000

@@ -4,7 +4,7 @@ import json
 import math
 import time
 
-from harness import Answer, asset, check, http_date, table
+from suite import Answer, asset, check, http_date, table
 
 SECTION = (17, "Upstream errors")
 SIZE = 3000

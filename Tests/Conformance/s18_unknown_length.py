@@ -2,7 +2,7 @@
 
 import re
 
-from harness import Answer, asset, check, table
+from suite import Answer, asset, check, table
 
 SECTION = (18, "Length unknown")
 SIZE = 300_000

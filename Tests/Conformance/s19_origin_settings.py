@@ -1,7 +1,7 @@
 """Origin settings that change responses: fallback, credentialsFile, trustValidators, staleIfErrorSeconds,
 negativeCaching, requestDirectives. RFC 9111 §4.2.4, §5.2.1; RFC 5861 §4; RFC 9110 §15.5.2."""
 
-from harness import LAST_MODIFIED, Answer, asset, check, http_date, table
+from suite import LAST_MODIFIED, Answer, asset, check, http_date, table
 
 SECTION = (19, "Origin settings")
 SIZE = 3000

@@ -6,7 +6,7 @@ import ssl
 import struct
 import threading
 
-from harness import Answer, asset, certificates, check, isolation, table
+from suite import Answer, asset, certificates, check, isolation, table
 
 SECTION = (20, "Unreachable: names, addresses, TLS")
 SIZE = 3000

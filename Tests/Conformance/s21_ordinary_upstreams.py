@@ -4,7 +4,7 @@ response, Larder delivers it; each check counts the upstream requests (RFC 9111 
 import dataclasses
 from urllib.parse import quote
 
-from harness import Answer, asset, check, http_date, table
+from suite import Answer, asset, check, http_date, table
 
 SECTION = (21, "Ordinary upstreams: requests, validators, nodes, probes")
 SIZE = 3_000_000

@@ -10,7 +10,6 @@
 empty, the content security policy must not be violated, and no request may leave the service.
 """
 
-import argparse
 import io
 import os
 import pathlib
@@ -18,13 +17,22 @@ import re
 import shutil
 import statistics
 import sys
-import tempfile
 import time
 import urllib.parse
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent.parent / "scripts"))
+sys.path.insert(0, str(HERE.parent))
+
+from harness import checks, venv  # noqa: E402
+
+if __name__ == "__main__":
+    is_ready = venv.has_programs("chromium", "nginx")
+    if not is_ready and "--brief" not in sys.argv:
+        venv.packages("chromium", "nginx-light", "ffmpeg")
+        is_ready = True
+    if not is_ready or not venv.enter("ui", HERE / "requirements.txt", "--brief" not in sys.argv):
+        checks.skip_all("ui", "Chromium, Playwright or nginx is missing; `scripts/ui PROGRAM` installs them")
 
 from playwright.sync_api import expect, sync_playwright  # noqa: E402
 
@@ -69,22 +77,22 @@ def row(place, text):
 def check_files(stage, _):
     """The files are small, compressed, revalidated by ETag, and carry the content security policy."""
     status, fields, body = stage.call("GET", "/ui/", token="wrong")
-    assert status == 200 and fields["Content-Security-Policy"] == POLICY, fields.items()
-    assert fields["X-Content-Type-Options"] == "nosniff" and fields["Referrer-Policy"] == "no-referrer"
+    assert status == 200 and fields["content-security-policy"] == POLICY, fields.items()
+    assert fields["x-content-type-options"] == "nosniff" and fields["referrer-policy"] == "no-referrer"
     names, sizes = ["index.html"], {}
     while names:
         name = names.pop()
         status, fields, body = stage.call("GET", f"/ui/{name}")
-        assert status == 200 and fields["ETag"], f"{name}: {status}"
+        assert status == 200 and fields["etag"], f"{name}: {status}"
         sizes[name] = len(body)
         names += {found for found in re.findall(r'"(?:\./)?([\w-]+\.(?:js|css))"', body.decode()) if found not in sizes}
-        status = stage.call("GET", f"/ui/{name}", If_None_Match=fields["ETag"])[0]
+        status = stage.call("GET", f"/ui/{name}", If_None_Match=fields["etag"])[0]
         assert status == 304, f"{name} with its ETag: {status}"
         fields = stage.call("GET", f"/ui/{name}", Accept_Encoding="gzip")[1]
-        assert len(body) < 2048 or fields["Content-Encoding"] == "gzip", f"{name} is not compressed"
+        assert len(body) < 2048 or fields.get("content-encoding") == "gzip", f"{name} is not compressed"
     assert sum(sizes.values()) <= BYTES_LIMIT, f"{sum(sizes.values())} bytes: {sizes}"
     status, fields, _ = stage.call("GET", "/", Accept="text/html")
-    assert (status, fields["Location"]) == (302, "/ui/")
+    assert (status, fields["location"]) == (302, "/ui/")
 
 
 def check_tokens(stage, visit):
@@ -579,13 +587,13 @@ def check_outage(stage, visit):
         expect(page.locator("#state")).to_have_text("Reconnecting…")
         expect(rows.first).to_be_visible()
         view.go("", "Overview")
-        stage.start()
+        stage.larder.start()
         expect(page.locator("#state")).to_have_text("Live", timeout=30_000)
         expect(page.locator("#outage")).to_be_hidden()
         expect(panel(page, "Health")).to_contain_text("The service accepts requests.")
         stage.larder.stop()
         expect(page.locator("#outage")).to_be_visible()
-        stage.start()
+        stage.larder.start()
         button(page, "Connect now").click()
         expect(page.locator("#state")).to_have_text("Live")
         view.expect_message("Failed to load resource")
@@ -813,61 +821,47 @@ def soak(stage, visit, minutes):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--larder", required=True)
+    parser = checks.arguments(__doc__, CHECKS)
     parser.add_argument("--chromium", default="chromium")
-    parser.add_argument("--brief", action="store_true")
-    parser.add_argument("--only", default="", help=f"names, with commas: {', '.join(CHECKS)}")
     parser.add_argument("--files", help="directory with the files of the page")
     parser.add_argument("--screenshots", help="directory for pictures of all pages")
     parser.add_argument("--picture", help="write a picture of the overview to this file instead")
     parser.add_argument("--soak", type=int, help="keep the overview open for this number of minutes instead")
     parser.add_argument("--seconds", type=int, default=840, help="traffic before --picture")
     options = parser.parse_args()
-    names = options.only.split(",") if options.only else BRIEF if options.brief else list(CHECKS)
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-dashboard."))
-    stage = None
-    try:
-        stage = Stage(os.path.abspath(options.larder), directory)
-        with sync_playwright() as playwright:
-            program = shutil.which(options.chromium)
-            browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+    program = checks.program_of(parser, options)
+    names = checks.chosen(CHECKS, options.only, BRIEF if options.brief else None)
+    results, stage = checks.Checks("ui"), Stage(program)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which(options.chromium), args=["--no-sandbox"])
 
-            def visit(token=None, **more):
-                return Visit(stage, browser, token, files=options.files, **more)
+        def visit(token=None, **more):
+            return Visit(stage, browser, token, files=options.files, **more)
 
-            if options.picture:
-                take_picture(stage, visit, options.picture, options.seconds)
-                return 0
-            if options.soak:
-                soak(stage, visit, options.soak)
-                return 0
-            failed = [name for name in names if not passes(name, stage, visit, options)]
-            browser.close()
-    finally:
-        if stage:
-            stage.stop()
-        shutil.rmtree(directory, True)
-    print(
-        f"{len(names) - len(failed)} of {len(names)} checks passed"
-        + (f"; failed: {', '.join(failed)}" if failed else "")
-    )
-    return 1 if failed else 0
+        if options.picture:
+            take_picture(stage, visit, options.picture, options.seconds)
+            return 0
+        if options.soak:
+            soak(stage, visit, options.soak)
+            return 0
+        for name in names:
+            with results.part(name, CHECKS[name].__doc__) as part:
+                examine(name, stage, visit, options.screenshots, part)
+        browser.close()
+    stage.stop()
+    return results.finish()
 
 
-def passes(name, stage, visit, options):
-    check, start = CHECKS[name], time.monotonic()
+def examine(name, stage, visit, screenshots, part):
     more = {}
-    if name == "views" and options.screenshots:
-        more["screenshots"] = pathlib.Path(options.screenshots)
+    if name == "views" and screenshots:
+        more["screenshots"] = pathlib.Path(screenshots)
         more["screenshots"].mkdir(parents=True, exist_ok=True)
     try:
-        check(stage, visit, **more)
+        CHECKS[name](stage, visit, **more)
+        part.check(True, name)
     except Exception as error:  # a failed expectation, a time limit, or a crash of the page
-        print(f"FAILED {name}: {str(error).partition('Aria snapshot')[0]}", flush=True)
-        return False
-    print(f"ok {name}: {check.__doc__.splitlines()[0]} ({time.monotonic() - start:.1f} s)", flush=True)
-    return True
+        part.check(False, str(error).partition("Aria snapshot")[0])
 
 
 if __name__ == "__main__":

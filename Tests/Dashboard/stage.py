@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import http.client
 import json
 import pathlib
 import random
@@ -12,9 +11,9 @@ import threading
 import time
 import urllib.parse
 
+from harness import checks, http
+from harness.process import Larder, Nginx, origin
 from playwright.sync_api import expect
-
-from servers import Larder, Nginx
 
 ADMIN, READ, WRITE = "admin-token", "read-token", "write-token"
 LIMITED_READ, LIMITED_WRITE = "limited-read-token", "limited-write-token"
@@ -62,8 +61,8 @@ UPSTREAM = """
 class Stage:
     """The servers of one run."""
 
-    def __init__(self, program, directory):
-        self.directory = pathlib.Path(directory)
+    def __init__(self, program):
+        self.directory = checks.directory("dashboard")
         self.files = self.directory / "files"
         self.files.mkdir()
         tokens = self.directory / "tokens.json"
@@ -82,27 +81,22 @@ class Stage:
             [
                 *self.tokens, "upstream.pricePerGigabyte=0.09",
                 "policy.capacity=64MiB", "policy.minFreeDisk=0", "policy.grace=1s",
-                "origins.dead.baseURL=http://127.0.0.1:9", "origins.dead.allowPrivateAddresses=true",
-                "origins.dead.retries=0", "origins.dead.circuitBreaker.failures=2",
+                *origin("dead", "http://127.0.0.1:9", retries=0, circuitBreaker_failures=2),
                 "origins.media.quota.max=32MiB", f"upstream.allowedHosts=127.0.0.1:{self.upstream.port}",
                 "upstream.allowPrivateAddresses=true",
             ],
         )  # fmt: skip
-        self.start()
+        self.larder.start()
 
     @property
     def base(self):
-        return f"http://127.0.0.1:{self.larder.port}"
-
-    def start(self):
-        if self.larder.start() is None:
-            raise SystemExit((self.directory / "larder.log").read_text())
+        return self.larder.url
 
     def restart(self, *tokens):
         """Starts Larder again with other settings of its tokens."""
         self.larder.stop()
         self.larder.settings = [each for each in self.larder.settings if not each.startswith("access.")] + list(tokens)
-        self.start()
+        self.larder.start()
 
     def stop(self):
         self.larder.kill()
@@ -153,17 +147,11 @@ class Stage:
             pass
 
     def call(self, method, path, body=None, token=ADMIN, **fields):
-        """Sends a request; returns status, header fields and body (JSON is parsed)."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.larder.port, timeout=30)
-        with contextlib.closing(connection):
-            headers = {"Authorization": f"Bearer {token}", **{name.replace("_", "-"): fields[name] for name in fields}}
-            if body is not None:
-                headers["Content-Type"] = "application/json"
-            connection.request(method, path, None if body is None else json.dumps(body), headers)
-            response = connection.getresponse()
-            data = response.read()
-            is_json = "json" in (response.getheader("Content-Type") or "")
-            return response.status, response.headers, json.loads(data) if is_json and data else data
+        """Sends a request; returns status, header fields with lower-case names, and body (JSON is parsed)."""
+        sent = {name.replace("_", "-"): value for name, value in fields.items()}
+        reply = self.larder.call(method, path, body, sent, token)
+        is_json = "json" in reply.fields.get("content-type", "")
+        return reply.status, reply.fields, reply.json if is_json else reply.body
 
     def operations(self, token):
         """The operations that the token permits, such as `GET /v1/stats`."""
@@ -176,13 +164,13 @@ class Stage:
         return self.call("GET", f"/o/media/{urllib.parse.quote(name, safe='/?')}", **fields)[:2]
 
     def asset(self, name):
-        return self.read(name, 0, 0)[1]["Larder-Asset-Id"]
+        return self.read(name, 0, 0)[1]["larder-asset-id"]
 
     def read_as(self, key):
         """Reads a file by its URL under this key; returns the identifier of the asset."""
         url = f"http://127.0.0.1:{self.upstream.port}/part00.bin"
         path = f"/v1/content?url={urllib.parse.quote(url)}&key={urllib.parse.quote(key)}"
-        return self.call("GET", path)[1]["Larder-Asset-Id"]
+        return self.call("GET", path)[1]["larder-asset-id"]
 
     def job(self, *paths, **fields):
         """Creates a job; returns its identifier."""
@@ -202,7 +190,7 @@ class Stage:
                 if chance.random() < 0.1:
                     name = f"large.bin?{chance.randrange(1 << 30)}"
                 first = chance.randrange(0, 2 << 20, 1 << 16)
-                with contextlib.suppress(OSError, http.client.HTTPException):
+                with contextlib.suppress(OSError, http.ERROR):
                     self.read(name, *(() if name.startswith("part") else (first, first + (1 << 20))))
 
         running = [threading.Thread(target=run, args=(seed,), daemon=True) for seed in range(threads)]

@@ -7,7 +7,6 @@
 The program checks the rendered configuration. `--update` writes deploy/kubernetes.yaml.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -15,13 +14,13 @@ import subprocess
 import sys
 import tempfile
 
-import helm_python
-import jsonschema
-import kubernetes_validate
-import yaml
-
+sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE.parent))
+
+from harness import checks, venv  # noqa: E402
+
+ROOT = checks.ROOT
 MANIFEST = ROOT / "deploy" / "kubernetes.yaml"
 HEADING = "# The resources of deploy/chart with its default values. First create the token:\n#   kubectl create secret generic larder-token --from-literal=token=$(openssl rand -hex 32)\n"
 VERSIONS = ["1.29", "1.37"]
@@ -60,35 +59,47 @@ def check_configuration(program, resources):
         variables |= {"LARDER_CONFIG": str(file), "LARDER_TOKEN_FILE": str(token)}
         shown = subprocess.run([program, "config"], env={**os.environ, **variables}, capture_output=True, text=True)
     if shown.returncode or shown.stderr:
-        raise SystemExit(f"larder config ended with {shown.returncode}:\n{shown.stderr}")
+        raise checks.Broken(f"larder config ended with {shown.returncode}:\n{shown.stderr}")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--larder")
+    parser = checks.arguments(__doc__)
     parser.add_argument("--update", action="store_true")
     options = parser.parse_args()
     manifest = HEADING + "".join(f"---\n{document}" for document in rendered({}))
     if options.update:
         MANIFEST.write_text(manifest)
-    checks = 0
+        return 0
+    program, results = checks.program_of(parser, options), checks.Checks("kubernetes")
     for name, values in VARIANTS.items():
-        resources = [yaml.safe_load(document) for document in rendered(values)]
-        for resource in resources:
-            if resource["apiVersion"].startswith("monitoring.coreos.com/"):
-                jsonschema.validate(resource, json.loads((HERE / "podmonitor.schema.json").read_text()))
-                checks += 1
-                continue
-            for version in VERSIONS:
-                kubernetes_validate.validate(resource, version, strict=True)
-                checks += 1
-        if options.larder:
-            check_configuration(options.larder, resources)
-        print(f"  {name}: {', '.join(sorted(each['kind'] for each in resources))}")
-    if MANIFEST.read_text() != manifest:
-        sys.exit("deploy/kubernetes.yaml differs from the chart; run Tests/Kubernetes/run.py --update.")
-    print(f"kubernetes: {checks} passed, 0 failed")
+        with results.part(name) as part:
+            resources = [yaml.safe_load(document) for document in rendered(values)]
+            for resource in resources:
+                validate(part, resource)
+            check_configuration(program, resources)
+            part.note(", ".join(sorted(each["kind"] for each in resources)))
+    same = MANIFEST.read_text() == manifest
+    results.check(same, "deploy/kubernetes.yaml differs from the chart; run Tests/Kubernetes/run.py --update.")
+    return results.finish()
+
+
+def validate(part, resource):
+    name = f"{resource['kind']} {resource['metadata']['name']}"
+    if resource["apiVersion"].startswith("monitoring.coreos.com/"):
+        jsonschema.validate(resource, json.loads((HERE / "podmonitor.schema.json").read_text()))
+        part.check(True, name)
+        return
+    for version in VERSIONS:
+        kubernetes_validate.validate(resource, version, strict=True)
+        part.check(True, f"{name} in {version}")
 
 
 if __name__ == "__main__":
-    main()
+    if not venv.enter("kubernetes", HERE / "requirements.txt", "--brief" not in sys.argv):
+        checks.skip_all("kubernetes", "install its tools with: make kubernetes")
+    import helm_python
+    import jsonschema
+    import kubernetes_validate
+    import yaml
+
+    sys.exit(main())

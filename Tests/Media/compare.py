@@ -8,24 +8,20 @@ with the head and the tail of the file, and the same module that a player reads 
 requests and bytes, the time, and whether ffmpeg then plays the seconds without the upstream.
 """
 
-import argparse
-import http.client
-import json
-import os
 import pathlib
-import shutil
 import sys
 import tempfile
 import time
 
 sys.dont_write_bytecode = True
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent.parent / "scripts"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "Tests"), str(ROOT / "scripts")]
 
 import run  # noqa: E402
 from fillbench.stage import ScriptedUpstream  # noqa: E402
+from harness import checks, http  # noqa: E402
+from harness.process import Larder, Nginx  # noqa: E402
 from players import FFmpeg  # noqa: E402
-from servers import Larder, Nginx  # noqa: E402
 
 LAYOUTS = ["mp4-tail.mp4", "mp4-head.mp4", "mp4-sidx.mp4", "matroska-tail.mkv", "hls-ts/index.m3u8"]
 SECONDS, ENDS = 10, 2 << 20
@@ -50,29 +46,17 @@ def slice_cache(directory, upstream):
     )
 
 
-def read(port, name, value):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    connection.request("GET", f"/{name}", headers={"Range": value})
-    connection.getresponse().read()
-    connection.close()
-
-
 class Job:
     """A prefetch job by time."""
 
     title = "Larder, job by time"
 
     def __init__(self, program, directory, upstream):
-        self.cache = Larder(program, directory, upstream.port)
-        if self.cache.start() is None:
-            raise SystemExit("Larder does not start")
+        self.cache = Larder(program, directory, upstream.port).start()
         self.prefix = "o/media/"
 
     def warm(self, name, start):
-        play = {"startSeconds": start, "seconds": SECONDS}
-        body = {"items": [{"origin": "media", "path": name, "play": play}]}
-        identifier = json.loads(self.cache.ask("POST", "/v1/jobs", body)[1])["jobId"]
-        run.finished(self.cache, identifier)
+        self.cache.finished(self.cache.job(run.played(name, start, SECONDS)))
 
     def stop(self):
         self.cache.stop()
@@ -88,8 +72,8 @@ class Slice:
         self.cache = slice_cache(directory, upstream)
 
     def warm(self, name, _start):
-        read(self.cache.port, name, f"bytes=0-{ENDS - 1}")
-        read(self.cache.port, name, f"bytes=-{ENDS}")
+        for window in (f"bytes=0-{ENDS - 1}", f"bytes=-{ENDS}"):
+            http.send(self.cache.port, "GET", f"/{name}", {"Range": window})
 
     def stop(self):
         self.cache.stop()
@@ -105,17 +89,11 @@ class Played(Slice):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--larder", required=True)
-    parser.add_argument("--only", default="")
+    parser = checks.arguments(__doc__, brief=None)
     options = parser.parse_args()
-    program = os.path.abspath(options.larder)
     names = [name for name in LAYOUTS if any(part in name for part in options.only.split(","))]
-    root = pathlib.Path(tempfile.mkdtemp(prefix="larder-media."))
-    try:
-        compare(program, root, run.make(root, names, run.DURATION))
-    finally:
-        shutil.rmtree(root, True)
+    root = checks.directory("media")
+    compare(checks.program_of(parser, options), root, run.make(root, names, run.DURATION))
 
 
 def compare(program, root, names):

@@ -4,54 +4,39 @@
 demo.py --larder .build/release/larder
 """
 
-import argparse
 import json
-import os
 import pathlib
-import shutil
 import sys
-import tempfile
 
 sys.dont_write_bytecode = True
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent.parent / "scripts"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import run  # noqa: E402
+from harness import checks  # noqa: E402
+from harness.process import Larder, MediaServer  # noqa: E402
 from players import FFmpeg  # noqa: E402
-from servers import Larder, MediaServer  # noqa: E402
 
 START, SECONDS = 60, 10
 NAMES = ["mp4-tail.mp4", "hls-ts/index.m3u8"]
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--larder", required=True)
-    program = os.path.abspath(parser.parse_args().larder)
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-demo."))
-    try:
-        sys.exit(demonstrate(program, directory))
-    finally:
-        shutil.rmtree(directory, True)
+    parser = checks.arguments(__doc__, brief=None)
+    sys.exit(demonstrate(checks.program_of(parser, parser.parse_args()), checks.directory("demo")))
 
 
 def demonstrate(program, directory):
     """Returns the exit code."""
     print("ffmpeg makes two minutes of a film: an MP4 file with the index at its end, and an HLS playlist.")
     names = run.make(directory, NAMES, run.DURATION)
-    (directory / "nginx").mkdir()
     upstream = MediaServer(directory / "nginx", directory / "files")
-    larder = Larder(program, directory, upstream.port)
-    if larder.start() is None:
-        raise SystemExit("Larder does not start")
+    larder = Larder(program, directory, upstream.port).start()
     print(f"nginx serves them on port {upstream.port}; Larder is on port {larder.port} with an empty store.\n")
 
-    items = [
-        {"origin": "media", "path": name, "play": {"startSeconds": START, "seconds": SECONDS}} for name in names
-    ]
-    body = {"items": items, "label": "demo"}
-    print(f"POST /v1/jobs {json.dumps(body)}")
-    job, items = run.finished(larder, json.loads(larder.ask("POST", "/v1/jobs", body)[1])["jobId"])
+    items = [run.played(name, START, SECONDS) for name in NAMES]
+    print(f"POST /v1/jobs {json.dumps({'items': items, 'label': 'demo'})}")
+    identifier = larder.job(*items, label="demo")
+    job, items = larder.finished(identifier), larder.items(f"/v1/jobs/{identifier}/items")
     sizes = {name: run.size_of(directory, name) for name in names}
     print(f"  the job has {job['state']}; from the upstream: {job['bytesFromUpstream']} of {sum(sizes.values())} bytes")
     for item in items:

@@ -7,9 +7,6 @@ The upstream answers after 100 ms. For each file and position the table shows me
 and seconds of the job, and of ffmpeg. The bytes of ffmpeg are those that it has read, without those in its socket.
 """
 
-import argparse
-import json
-import os
 import pathlib
 import re
 import shutil
@@ -19,13 +16,14 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent.parent / "scripts"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "Tests"), str(ROOT / "scripts")]
 
 import run  # noqa: E402
 from fillbench.stage import ScriptedUpstream  # noqa: E402
+from harness import checks  # noqa: E402
+from harness.process import Larder  # noqa: E402
 from players import ffmpeg  # noqa: E402
-from servers import Larder  # noqa: E402
 
 SECONDS, ROUNDS, DELAY = 10, 5, 0.1
 #: Files of long films and of many key frames, beside those of `run.py`.
@@ -46,13 +44,9 @@ def job(program, root, name, start):
     """Requests, bytes and seconds of a job in a new Larder."""
     directory = pathlib.Path(tempfile.mkdtemp(dir=root))
     upstream = ScriptedUpstream(root / "files", roundTrip=DELAY)
-    larder = Larder(program, directory, upstream.port)
-    if larder.start() is None:
-        raise SystemExit("Larder does not start")
+    larder = Larder(program, directory, upstream.port).start()
     began = time.monotonic()
-    item = {"origin": "media", "path": name, "play": {"startSeconds": start, "seconds": SECONDS}}
-    identifier = json.loads(larder.ask("POST", "/v1/jobs", {"items": [item]})[1])["jobId"]
-    found, _ = run.finished(larder, identifier)
+    found = larder.finished(larder.job(run.played(name, start, SECONDS)))
     taken = time.monotonic() - began
     requests = upstream.requests()
     larder.stop()
@@ -82,40 +76,32 @@ def median(runs):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--larder", required=True)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--brief", action="store_true")
+    parser = checks.arguments(__doc__)
     options = parser.parse_args()
-    program = os.path.abspath(options.larder)
+    program = checks.program_of(parser, options)
     names = [n for n in (BRIEF if options.brief else FILES) if any(part in n for part in options.only.split(","))]
     rounds = 1 if options.brief else ROUNDS
-    root = pathlib.Path(tempfile.mkdtemp(prefix="larder-media."))
-    failures = run.Failures()
+    root, check = checks.directory("media"), checks.Checks("economy")
     duration = 40 if options.brief else run.DURATION
-    try:
-        names = run.make(root, names, duration)
-        columns = f"{'requests':>9}{'bytes':>10}{'time':>8}"
-        print(f"  {'file':22}{'from':>5}{columns}   {'ffmpeg:':8}{columns}")
-        for name in names:
-            for start in (0, duration // 2):
-                runs = [job(program, root, name, start) for _ in range(rounds)]
-                failures.check(None not in runs, f"{name} {start}: a job failed")
-                if None in runs:
-                    continue
-                mine, theirs = median(runs), median([direct(root, name, start) for _ in range(rounds)])
-                shown = [f"{int(v[0]):9}{int(v[1]):10}{v[2]:7.2f}s" for v in (mine, theirs)]
-                print(f"  {name:22}{start:5}{shown[0]}   {'':8}{shown[1]}", flush=True)
-                what = f"{name} {start}: more than the limit of"
-                failures.check(mine[0] <= 1.5 * theirs[0] + 3, f"{what} requests")
-                failures.check(mine[1] <= 1.5 * theirs[1], f"{what} bytes")
-                # ffmpeg does not search a transport stream for the requested time, if it has its duration.
-                if not options.brief and not name.endswith(".ts"):
-                    failures.check(mine[2] <= 1.2 * theirs[2] + DELAY, f"{what} time")
-    finally:
-        shutil.rmtree(root, True)
-    print(f"economy: {failures.checks} checks, {failures.count} failed")
-    sys.exit(1 if failures.count else 0)
+    names = run.make(root, names, duration)
+    columns = f"{'requests':>9}{'bytes':>10}{'time':>8}"
+    print(f"  {'file':22}{'from':>5}{columns}   {'ffmpeg:':8}{columns}")
+    for name in names:
+        for start in (0, duration // 2):
+            runs = [job(program, root, name, start) for _ in range(rounds)]
+            check(None not in runs, f"{name} {start}: a job failed")
+            if None in runs:
+                continue
+            mine, theirs = median(runs), median([direct(root, name, start) for _ in range(rounds)])
+            shown = [f"{int(v[0]):9}{int(v[1]):10}{v[2]:7.2f}s" for v in (mine, theirs)]
+            print(f"  {name:22}{start:5}{shown[0]}   {'':8}{shown[1]}", flush=True)
+            what = f"{name} {start}: more than the limit of"
+            check(mine[0] <= 1.5 * theirs[0] + 3, f"{what} requests")
+            check(mine[1] <= 1.5 * theirs[1], f"{what} bytes")
+            # ffmpeg does not search a transport stream for the requested time, if it has its duration.
+            if not options.brief and not name.endswith(".ts"):
+                check(mine[2] <= 1.2 * theirs[2] + DELAY, f"{what} time")
+    sys.exit(check.finish())
 
 
 if __name__ == "__main__":

@@ -10,24 +10,19 @@ must play the same time through Larder. With `--samples`, real files of other pr
 beginning and from their middle. The table shows what was fetched, beside the size of the files.
 """
 
-import argparse
-import atexit
-import json
 import os
 import pathlib
-import shutil
 import sys
-import tempfile
 import time
 
 sys.dont_write_bytecode = True
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent.parent / "scripts"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import players  # noqa: E402
 import samples  # noqa: E402
+from harness import checks, venv  # noqa: E402
+from harness.process import Larder, MediaServer  # noqa: E402
 from players import ffmpeg  # noqa: E402
-from servers import Larder, MediaServer  # noqa: E402
 
 DURATION, SECONDS = 120, 10
 POSITIONS = {"head": 0, "middle": 60, "end": DURATION - SECONDS}
@@ -108,35 +103,10 @@ def make(directory, names, duration):
     return made
 
 
-class Failures:
-    def __init__(self):
-        self.count, self.checks = 0, 0
-
-    def check(self, holds, what):
-        self.checks += 1
-        if not holds:
-            self.count += 1
-            print(f"  FAILED: {what}", flush=True)
-
-
-def job(larder, position, start, seconds, name):
+def played(name, start, seconds, position=""):
+    """The item of a job that makes this time of a file playable."""
     play = {"startSeconds": start, "seconds": seconds, **PLAY.get(name, {})}
-    item = {"origin": "media", "path": f"{position}/{name}", "play": play}
-    status, body = larder.ask("POST", "/v1/jobs", {"items": [item], "label": f"{name} {position}"})
-    if status != 202:
-        raise SystemExit(f"the job of {name} was refused: {status} {body.decode()}")
-    return json.loads(body)["jobId"]
-
-
-def finished(larder, identifier):
-    until = time.monotonic() + 120
-    while time.monotonic() < until:
-        found = json.loads(larder.ask("GET", f"/v1/jobs/{identifier}")[1])
-        if found["state"] not in ("queued", "running"):
-            break
-        time.sleep(0.01)
-    items = json.loads(larder.ask("GET", f"/v1/jobs/{identifier}/items?limit=1000")[1])["items"]
-    return found, items
+    return {"origin": "media", "path": f"{position}/{name}".lstrip("/"), "play": play}
 
 
 def size_of(directory, name):
@@ -190,33 +160,26 @@ def real_cases(directory, archives):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--larder", required=True)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--brief", action="store_true")
+    parser = checks.arguments(__doc__)
     parser.add_argument("--samples", type=pathlib.Path, help="the folder of downloaded packages")
     parser.add_argument("--players", default="", help="names, separated by commas")
     options = parser.parse_args()
-    if options.brief and not (shutil.which("ffmpeg") and (shutil.which("nginx") or os.path.exists("/usr/sbin/nginx"))):
-        print("media: skipped, ffmpeg or nginx is not installed; `make media` installs them")
-        return
+    program = checks.program_of(parser, options)
+    if options.brief and not venv.has_programs("ffmpeg", "nginx"):
+        checks.skip_all("media", "ffmpeg or nginx is not installed; `make media` installs them")
     names = [n for n in (BRIEF if options.brief else LAYOUTS) if any(p in n for p in options.only.split(","))]
     duration = 30 if options.brief else DURATION
 
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-media."))
-    atexit.register(shutil.rmtree, directory, True)
-    failures = Failures()
+    directory = checks.directory("media")
+    check = checks.Checks("media")
     cases = made_cases(make(directory, names, duration), duration, 4 if options.brief else SECONDS)
     if options.samples:
         cases += [case for case in real_cases(directory, options.samples) if any(p in case.name for p in options.only.split(","))]
     for position in ("head", "middle", "end"):
         (directory / "media").mkdir(exist_ok=True)
         (directory / "media" / position).symlink_to(directory / "files")
-    (directory / "nginx").mkdir()
     upstream = MediaServer(directory / "nginx", directory / "media")
-    larder = Larder(os.path.abspath(options.larder), directory, upstream.port)
-    if larder.start() is None:
-        raise SystemExit("Larder does not start")
+    larder = Larder(program, directory, upstream.port).start()
 
     present = [kind() for kind in players.ALL if kind.is_installed() and any(p in kind.name for p in options.players.split(","))]
     present = present[: 1 if options.brief else None]
@@ -235,38 +198,37 @@ def main():
     for case in cases:
         upstream.forget_requests()
         began = time.monotonic()
-        found, items = finished(larder, job(larder, case.position, case.start, case.seconds, case.name))
+        identifier = larder.job(played(case.name, case.start, case.seconds, case.position), label=str(case))
+        found, items = larder.finished(identifier), larder.items(f"/v1/jobs/{identifier}/items")
         taken = time.monotonic() - began
         error = (found["error"] or {}).get("message")
         if case.name.startswith("real/") and found["state"] == "failed" and "otherwise" in (error or ""):
             refused.append(case.name)
             continue
-        failures.check(found["state"] == "succeeded", f"{case}: the job is {found['state']}: {error}")
+        check(found["state"] == "succeeded", f"{case}: the job is {found['state']}: {error}")
         playable = items[0]["playableSeconds"] or 0
-        failures.check(playable >= case.seconds - 0.3, f"{case}: playableSeconds is {playable}")
+        check(playable >= case.seconds - 0.3, f"{case}: playableSeconds is {playable}")
         answers = upstream.answers()
         fetched[str(case)] = (len(answers), sum(sent for _, _, sent in answers), taken)
-        found = json.loads(larder.ask("GET", f"/v1/assets?key=/o/media/{case.position}/{case.name}")[1])["items"]
+        found = larder.get(f"/v1/assets?key=/o/media/{case.position}/{case.name}")["items"]
         if found:
-            media = json.loads(larder.ask("GET", f"/v1/assets/{found[0]['assetId']}/media")[1])
-            case.excluded = media.get("notFor", [])
+            case.excluded = larder.get(f"/v1/assets/{found[0]['assetId']}/media").get("notFor", [])
         if PLAY.get(case.name, {}).get("renditions") == "all":
             case.excluded = [name for name in case.excluded if name not in ("ffmpeg", "mpv")]
     upstream.stop()
     if refused:
         print(f"  Refused, because only the whole file plays: {', '.join(sorted(set(refused)))}")
-    show([case for case in cases if str(case) in fetched], present, larder, directory, direct, own, fetched, failures)
+    show([case for case in cases if str(case) in fetched], present, larder, directory, direct, own, fetched, check)
     for player in present:
         player.stop()
     larder.stop()
     for player in present:
         able = any(case.is_played(direct[str(case), player.name][0]) for case in cases)
-        failures.check(able or len(cases) < 15, f"{player.name} plays nothing directly")
-    print(f"media: {failures.checks} checks, {failures.count} failed")
-    sys.exit(1 if failures.count else 0)
+        check(able or len(cases) < 15, f"{player.name} plays nothing directly")
+    sys.exit(check.finish())
 
 
-def show(cases, present, larder, directory, direct, own, fetched, failures):
+def show(cases, present, larder, directory, direct, own, fetched, check):
     """Plays all cases without the upstream, and prints the table."""
     unproved = []
     print("  Each player: played (directly); requests, bytes and time of the job ÷ those of the player directly")
@@ -283,7 +245,7 @@ def show(cases, present, larder, directory, direct, own, fetched, failures):
                 mark = " notFor"
             elif case.is_played(expected):
                 what = f"{case}: {player.name} played {played:.1f} s, and {expected:.1f} s directly: {message}"
-                failures.check(case.is_played(played), what)
+                check(case.is_played(played), what)
                 plays += 1
             ratios = zip(fetched[str(case)], own[str(case), player.name])
             shares = " ".join(f"{mine / max(theirs, 1e-3):.2f}" for mine, theirs in ratios)
@@ -294,13 +256,13 @@ def show(cases, present, larder, directory, direct, own, fetched, failures):
         if "/" not in case.name:
             expected = own[str(case), present[0].name][0]
             what = f"{case}: {requests} requests, {present[0].name} needs {expected} directly"
-            failures.check(requests <= 1.5 * expected + 3, what)
+            check(requests <= 1.5 * expected + 3, what)
         share = sent / size_of(directory, case.name)
         print(f"  {case.name:40}{case.position:10}{requests:9}{sent:11}{share:9.1%}{shown}", flush=True)
     if unproved:
         print(f"  No player plays these directly from the bytes of the span: {', '.join(map(str, unproved))}")
     for name in {case.name for case in cases if not case.name.startswith("real/")}:
-        failures.check(any(case.name == name and case not in unproved for case in cases), f"{name} is never proved")
+        check(any(case.name == name and case not in unproved for case in cases), f"{name} is never proved")
 
 
 if __name__ == "__main__":

@@ -6,25 +6,18 @@
 The upstream is a small server in this process, which counts its requests and decides the header fields.
 """
 
-import argparse
-import atexit
 import datetime
-import http.server
-import json
-import os
 import pathlib
 import re
-import shutil
 import sys
-import tempfile
-import threading
 import time
 import urllib.parse
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "scripts"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from servers import Larder  # noqa: E402
+from harness import checks, upstream  # noqa: E402
+from harness.process import Larder  # noqa: E402
 
 SEGMENT, COUNT, BYTES = 4, 15, 20_000
 OLD = "Wed, 01 Jan 2025 00:00:00 GMT"
@@ -63,75 +56,44 @@ TEXTS = {
 }  # fmt: skip
 
 
-class Upstream(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    requests = []
+class Upstream(upstream.Upstream):
+    """Sends TEXTS, and zeros for each segment."""
 
-    def do_GET(self):
-        self.requests.append(self.path)
-        text = TEXTS.get(self.path)
-        body = text.encode() if text else bytes(BYTES) if re.search(r"\.(ts|m4s)$", self.path) else None
+    def answer(self, request):
+        text = TEXTS.get(request.path)
+        body = text.encode() if text else bytes(BYTES) if re.search(r"\.(ts|m4s)$", request.path) else None
         if body is None:
-            return self.answer(404, b"", {})
-        fields = {"Last-Modified": OLD, "ETag": f'"{len(body)}"', "Accept-Ranges": "bytes"}
-        if self.path == "/live/stated.m3u8":
-            fields["Cache-Control"] = "max-age=77"
-        if self.headers.get("If-None-Match") == fields["ETag"]:
-            return self.answer(304, b"", fields)
-        found = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
-        if not found:
-            return self.answer(200, body, fields)
-        first, last = int(found[1]), min(int(found[2] or len(body)), len(body) - 1)
-        self.answer(206, body[first : last + 1], {**fields, "Content-Range": f"bytes {first}-{last}/{len(body)}"})
+            return upstream.Answer(404)
+        lifetime = "max-age=77" if request.path == "/live/stated.m3u8" else None
+        options = {"data": body, "etag": f'"{len(body)}"', "last_modified": OLD, "content_type": None}
+        return upstream.asset(**options, cache_control=lifetime).answer(request)
 
-    def answer(self, status, body, fields):
-        self.send_response(status)
-        for name, value in {**fields, "Content-Length": len(body)}.items():
-            if status != 304 or name != "Content-Length":
-                self.send_header(name, str(value))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
+    @property
+    def paths(self):
+        return [request.path for request in self.requests]
 
 
-class Run:
-    def __init__(self, larder):
-        self.larder, self.checks, self.failures = larder, 0, 0
+class Run(checks.Part):
+    """The checks of one part, with the service that they ask and its upstream."""
 
-    def check(self, holds, what):
-        self.checks += 1
-        if not holds:
-            self.failures += 1
-            print(f"  FAILED: {what}", flush=True)
+    def __init__(self, name, larder, origin):
+        super().__init__(name)
+        self.larder, self.upstream = larder, origin
 
     def get(self, path, /, expected=200, **query):
         target = path + ("?" + urllib.parse.urlencode(query) if query else "")
-        status, body = self.larder.ask("GET", target)
-        self.check(status == expected, f"{target}: {status} {body[:300]}")
-        return json.loads(body)
+        reply = self.larder.call("GET", target)
+        self.check(reply.status == expected, f"{target}: {reply}")
+        return reply.json
 
     def asset(self, path):
         return self.get("/v1/assets", key=f"/o/media/{path}")["items"][0]["assetId"]
 
-    def until(self, found, what, limit=60):
-        """Repeats a question until its answer holds; the last answer."""
-        end = time.monotonic() + limit
-        while not (answer := found()) and time.monotonic() < end:
-            time.sleep(0.02)
-        self.check(answer, what)
-        return answer
-
     def job(self, path, play, expected="succeeded"):
-        item = {"origin": "media", "path": path, "play": play}
-        status, body = self.larder.ask("POST", "/v1/jobs", {"items": [item]})
-        self.check(status == 202, f"the job of {path}: {status} {body[:300]}")
-        identifier = json.loads(body)["jobId"]
-        state = lambda: self.get(f"/v1/jobs/{identifier}")  # noqa: E731
-        self.until(lambda: state()["state"] not in ("queued", "running"), f"the job of {path} ends")
-        self.check(state()["state"] == expected, f"the job of {path}: {state()}")
-        return self.get(f"/v1/jobs/{identifier}/items", limit=1000)["items"]
+        identifier = self.larder.job({"origin": "media", "path": path, "play": play})
+        found = self.larder.finished(identifier)
+        self.check(found["state"] == expected, f"the job of {path}: {found}")
+        return self.larder.items(f"/v1/jobs/{identifier}/items")
 
 
 def spans(found):
@@ -148,14 +110,14 @@ def previews(run):
     run.check([r["segments"] for r in found["renditions"]] == [COUNT] * 4, f"segments: {found['renditions']}")
     parts = run.get(f"/v1/assets/{run.asset('title/index.m3u8')}/map", by="time", buckets=COUNT)["buckets"]
     run.check([part["cached"] for part in parts] == [0] * COUNT, f"the map of a cold title: {parts}")
-    run.check(all(path.endswith(".m3u8") for path in Upstream.requests), f"requests: {Upstream.requests}")
+    run.check(all(path.endswith(".m3u8") for path in run.upstream.paths), f"requests: {run.upstream.paths}")
 
 
 def jobs(run):
     """A job of 20 s makes 20 s playable, and these calls say so."""
     items = run.job("title/index.m3u8", {"seconds": 20})
     run.check(items[0]["playableSeconds"] == 20, f"the job: {items[0]}")
-    before = len(Upstream.requests)
+    before = len(run.upstream.paths)
     path = f"/v1/assets/{run.asset('title/index.m3u8')}"
     found = run.get(f"{path}/media")
     run.check(spans(found["playable"]) == [(0, 24)] and found["playableUntilSeconds"] == 24, f"playable: {found}")
@@ -163,7 +125,7 @@ def jobs(run):
     run.check(plan["total"]["requests"] == 0 and plan["total"]["bytes"] == 0, f"nothing to fetch: {plan['total']}")
     parts = run.get(f"{path}/map", by="time", buckets=COUNT)["buckets"]
     run.check([part["cached"] for part in parts] == [1] * 6 + [0] * (COUNT - 6), f"the map: {parts}")
-    run.check(len(Upstream.requests) == before, f"no requests: {Upstream.requests[before:]}")
+    run.check(len(run.upstream.paths) == before, f"no requests: {run.upstream.paths[before:]}")
 
 
 def choices(run):
@@ -199,7 +161,7 @@ def freshness(run):
             left = datetime.datetime.fromisoformat(until.replace("Z", "+00:00")).timestamp() - time.time()
             return seconds - 60 < left <= seconds + 1
 
-        run.until(has_lifetime, f"{path} is fresh for {seconds} s")
+        run.eventually(has_lifetime, f"{path} is fresh for {seconds} s")
 
 
 def live(run):
@@ -216,22 +178,16 @@ def live(run):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--larder", required=True)
+    parser = checks.arguments(__doc__)
     options = parser.parse_args()
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-titles."))
-    atexit.register(shutil.rmtree, directory, True)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Upstream)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    larder = Larder(os.path.abspath(options.larder), directory, server.server_address[1])
-    if larder.start() is None:
-        raise SystemExit("Larder does not start")
-    run = Run(larder)
+    results, origin = checks.Checks("titles"), Upstream()
+    larder = Larder(checks.program_of(parser, options), checks.directory("titles"), origin.port).start()
     for part in (previews, jobs, choices, freshness, live):
+        run = Run(part.__name__, larder, origin)
         part(run)
-    larder.stop()
-    print(f"titles: {run.checks} checks, {run.failures} failed")
-    sys.exit(1 if run.failures else 0)
+        results.add(run, part.__doc__)
+    results.equal(larder.stop(), 0, "the exit code of Larder")
+    sys.exit(results.finish())
 
 
 if __name__ == "__main__":

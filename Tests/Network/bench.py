@@ -17,6 +17,8 @@ import subprocess
 import threading
 import time
 
+from harness import upstream
+
 SIZE = 64 << 10
 PORT = 80
 CLONE_NEWNET = 0x40000000
@@ -30,6 +32,18 @@ def body(path):
 
 def run(*command):
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def is_possible():
+    """Whether this machine has network namespaces."""
+    name = f"larder-try{os.getpid()}"
+
+    def run_ip(*words):
+        return subprocess.run(["ip", "netns", *words], capture_output=True).returncode == 0
+
+    is_made = run_ip("add", name) and run_ip("exec", name, "true")
+    run_ip("del", name)
+    return is_made
 
 
 class Network:
@@ -185,88 +199,47 @@ def record(owner, kind, data):
     return encoded(owner) + struct.pack("!HHIH", kind, 1, 1, len(data)) + data
 
 
-class Upstream:
-    """A server on one address: `good`, `reset` (closes each connection with a reset) or `mute` (reads, never answers)."""
+class Upstream(upstream.Upstream):
+    """A server on one address: `good`, `reset` (closes each connection with a reset) or `mute` (reads, never answers).
+    `keeps`: whether connections stay open after a response."""
 
     def __init__(self, network, address, kind="good", keeps=True):
-        #: `keeps`: whether connections stay open after a response.
-        self.network, self.address, self.kind, self.keeps = network, address, kind, keeps
-        self.requests, self.connections, self.open = 0, 0, {}
+        self.network, self.kind, self.keeps = network, kind, keeps
         network.attach(address)
+        super().__init__(address, PORT)
 
-        def make():
-            family = socket.AF_INET6 if ":" in address else socket.AF_INET
-            listener = socket.socket(family)
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind((address, PORT))
-            listener.listen(128)
-            return listener
+    def listen(self):
+        return self.network.inside(self.network.far, super().listen)
 
-        self.listener = network.inside(network.far, make)
-        threading.Thread(target=self.accept, daemon=True).start()
+    @property
+    def count(self):
+        """The number of requests."""
+        return len(self.requests)
 
-    def accept(self):
-        while True:
-            try:
-                connection, peer = self.listener.accept()
-            except OSError:
-                return
-            self.connections += 1
-            if self.kind == "reset":
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                connection.close()
-                continue
-            self.open[peer[1]] = connection
-            threading.Thread(target=self.serve, args=(connection, peer[1]), daemon=True).start()
+    @property
+    def ports(self):
+        """The ports of the clients of all open connections."""
+        with self.lock:
+            return [connection.socket.getpeername()[1] for connection in self.open]
 
-    def serve(self, connection, port):
-        pending = b""
-        try:
-            while True:
-                while b"\r\n\r\n" not in pending:
-                    piece = connection.recv(65536)
-                    if not piece:
-                        return
-                    pending += piece
-                head, _, pending = pending.partition(b"\r\n\r\n")
-                self.requests += 1
-                if self.kind != "mute":
-                    connection.sendall(self.response(head.decode("latin-1")))
-                if not self.keeps:
-                    return
-        except OSError:
-            pass
-        finally:
-            self.open.pop(port, None)
-            connection.close()
+    def talk(self, peer, number):
+        if self.kind != "reset":
+            return super().talk(peer, number)
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        peer.close()
 
-    def response(self, head):
-        method, path, _ = head.splitlines()[0].split(" ", 2)
-        fields = dict(line.lower().split(": ", 1) for line in head.splitlines()[1:] if ": " in line)
-        whole = body(path)
-        if path.startswith("/slow"):
-            time.sleep(float(path.split("-")[1]))
-        first, last = 0, len(whole) - 1
-        status = "200 OK"
-        if "range" in fields:
-            start, _, end = fields["range"].removeprefix("bytes=").partition("-")
-            first, last = int(start), min(int(end or last), last)
-            status = "206 Partial Content"
-        part = b"" if method == "HEAD" else whole[first : last + 1]
-        lines = [
-            f"HTTP/1.1 {status}", f"Content-Length: {last + 1 - first}", 'ETag: "one"', "Accept-Ranges: bytes",
-            "Cache-Control: max-age=86400", "Connection: " + ("keep-alive" if self.keeps else "close"),
-        ]  # fmt: skip
-        if status.startswith("206"):
-            lines.append(f"Content-Range: bytes {first}-{last}/{len(whole)}")
-        return "\r\n".join(lines).encode() + b"\r\n\r\n" + part
-
-    def close(self):
-        # Wakes `accept`, which holds the socket.
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-        for connection in list(self.open.values()):
-            connection.close()
+    def answer(self, request):
+        if self.kind == "mute":
+            return lambda request, connection: connection.stall()
+        if request.path.startswith("/slow"):
+            time.sleep(float(request.path.split("-")[1]))
+        headers = {"Connection": "keep-alive" if self.keeps else "close"}
+        file = upstream.asset(
+            data=body(request.path), etag='"one"', last_modified=None, cache_control="max-age=86400", headers=headers
+        )
+        answer = file.answer(request)
+        answer.close = not self.keeps
+        return answer
 
 
 class Answer:

@@ -9,19 +9,20 @@ with a DNS server. Prints the times until the first byte beside those of curl, n
 Needs root, for the namespaces; all namespaces and files are removed at the end.
 """
 
-import argparse
 import concurrent.futures
 import os
-import shutil
+import pathlib
+import subprocess
 import sys
-import tempfile
 import time
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import bench  # noqa: E402
 import programs  # noqa: E402
-from programs import CONNECT, READ  # noqa: E402
+from harness import checks, venv  # noqa: E402
+from programs import CONNECT  # noqa: E402
 
 #: A read that waits for no silent address takes far less than this, also on a slow machine.
 QUICK = CONNECT / 2
@@ -32,12 +33,11 @@ SLACK = CONNECT / 2
 class Stage:
     """The bench of one case: a network, a DNS server and a directory. Its upstreams are closed at the end."""
 
-    def __init__(self, options, case):
-        self.options, self.case, self.failed = options, case, 0
-        self.upstreams = {}
+    def __init__(self, program, part, is_brief):
+        self.program, self.case, self.is_brief, self.check = program, part.name, is_brief, part.check
+        self.upstreams, self.directory = {}, checks.directory("network")
 
     def __enter__(self):
-        self.directory = tempfile.mkdtemp(prefix="larder-network.")
         self.network = bench.Network(f"larder{os.getpid()}")
         self.dns = bench.DNS(self.network)
         return self
@@ -46,14 +46,6 @@ class Stage:
         for upstream in self.upstreams.values():
             upstream.close()
         self.network.close()
-        shutil.rmtree(self.directory, ignore_errors=True)
-
-    def check(self, holds, sentence):
-        if not holds:
-            self.failed += 1
-            print(f"  FAILED: {self.case}: {sentence}", flush=True)
-            if self.options.keep_log:
-                print(open(f"{self.directory}/larder.log").read()[-4000:])
 
     def upstream(self, address, kind="good", keeps=True):
         self.upstreams[address] = bench.Upstream(self.network, address, kind, keeps)
@@ -65,7 +57,7 @@ class Stage:
 
     def larder(self, origins=None, *settings):
         origins = origins or {"media": "http://media.test"}
-        return programs.Larder(self.network, self.options.larder, self.directory, origins, settings)
+        return programs.Larder(self.network, self.program, self.directory, origins, settings)
 
     def reads(self, larder, paths, is_right=True):
         """Reads the paths one after the other."""
@@ -78,16 +70,16 @@ class Stage:
     def show(self, name, answers):
         firsts = [answer.first for answer in answers]
         later = f", then {max(firsts[1:]) * 1000:.0f} ms at most" if firsts[1:] else ""
-        counts = " ".join(f"{address}:{one.requests}" for address, one in self.upstreams.items())
+        counts = " ".join(f"{address}:{one.count}" for address, one in self.upstreams.items())
         statuses = " ".join(str(status) for status in sorted({answer.status for answer in answers}))
         print(f"  {self.case:<22} {name:<8} {firsts[0]:6.3f} s{later}; status {statuses}; requests {counts}", flush=True)
 
     def compare(self, path):
         """Reads the path with the other programs."""
         self.show("curl", [programs.curl(self.network, "media.test", path) for _ in range(2)])
-        for kind in [] if self.options.brief else programs.installed():
+        for kind in [] if self.is_brief else programs.installed():
             with kind(self.network, self.directory, "media.test") as server:
-                self.show(server.name, [server.read(path) for _ in range(2)])
+                self.show(server.title, [server.read(path) for _ in range(2)])
 
 
 def paths(count, prefix="/asset"):
@@ -213,14 +205,14 @@ def moved_alive(stage):
         new = stage.upstream("10.77.0.12")
         stage.dns.records["media.test"] = ["10.77.0.12"]
         number, deadline = 0, time.monotonic() + 30
-        while not new.requests and time.monotonic() < deadline:
+        while not new.count and time.monotonic() < deadline:
             stage.reads(larder, [f"/moved-{number}.bin"])
             number += 1
             time.sleep(0.1)
-        stage.check(new.requests > 0, "the new address got no request")
-        before = old.requests
+        stage.check(new.count > 0, "the new address got no request")
+        before = old.count
         stage.reads(larder, paths(5, "/later"))
-        stage.check(old.requests == before, "the old address got further requests")
+        stage.check(old.count == before, "the old address got further requests")
 
 
 def dead(stage, count):
@@ -230,8 +222,8 @@ def dead(stage, count):
     with stage.larder(None, "upstream.workers=1") as larder, concurrent.futures.ThreadPoolExecutor(count) as pool:
         slow = [f"/slow-0.5-{number}" for number in range(count)]
         list(pool.map(larder.read, [f"/o/media{path}" for path in slow]))
-        stage.check(len(upstream.open) >= count, f"only {len(upstream.open)} connections are kept")
-        stage.network.mute(list(upstream.open))
+        stage.check(len(upstream.ports) >= count, f"only {len(upstream.ports)} connections are kept")
+        stage.network.mute(upstream.ports)
         answers = stage.reads(larder, paths(4))
         stage.show("larder", answers)
         stage.check(answers[0].first <= CONNECT + SLACK, f"the first read took {answers[0].first:.2f} s")
@@ -281,7 +273,7 @@ def spread(stage):
     stage.dns.records["media.test"] = addresses
     with stage.larder() as larder:
         stage.show("larder", stage.reads(larder, paths(40)))
-    fewest = min(stage.upstreams[address].requests for address in addresses)
+    fewest = min(stage.upstreams[address].count for address in addresses)
     stage.check(fewest >= 5, f"an address got {fewest} of 40 requests")
 
 
@@ -298,12 +290,12 @@ def mirror(stage):
         stage.check(late <= QUICK, f"a later read took {late:.2f} s")
         base, number, deadline = stage.upstream("10.77.0.2"), 0, time.monotonic() + 60
         # The first request is the probe.
-        while base.requests < 2 and time.monotonic() < deadline:
+        while base.count < 2 and time.monotonic() < deadline:
             late = stage.reads(larder, [f"/again-{number}.bin"])[0].first
             stage.check(late <= QUICK, f"a read took {late:.2f} s while the base URL was probed")
             number += 1
             time.sleep(0.1)
-        stage.check(base.requests >= 2, "the base URL is not used again")
+        stage.check(base.count >= 2, "the base URL is not used again")
 
 
 def hedged(stage):
@@ -345,24 +337,18 @@ BRIEF = [silent_one, silent_ipv6, refused, moved_dead, dead_eight, retried_reset
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--larder", required=True)
-    parser.add_argument("--only", default="", help="beginnings of the names of cases, separated by commas")
-    parser.add_argument("--brief", action="store_true", help="the most important cases, beside curl")
-    parser.add_argument("--keep-log", action="store_true", help="print the end of the log after a failed check")
+    cases = {case.__name__: case for case in CASES}
+    parser = checks.arguments(__doc__, cases, "the most important cases, beside curl")
     options = parser.parse_args()
-    options.larder = os.path.abspath(options.larder)
-    wanted = tuple(name for name in options.only.split(",") if name)
-    cases = [case for case in (BRIEF if options.brief else CASES) if not wanted or case.__name__.startswith(wanted)]
-    if not cases:
-        raise SystemExit(f"no case begins with {options.only}; cases: {' '.join(case.__name__ for case in CASES)}")
-    failed = 0
-    for case in cases:
-        with Stage(options, case.__name__) as stage:
-            case(stage)
-            failed += stage.failed
-    print(f"network: {len(cases)} cases, {failed} failed checks")
-    sys.exit(1 if failed else 0)
+    program, results = checks.program_of(parser, options), checks.Checks("network")
+    if not options.brief:
+        subprocess.run([checks.ROOT / "scripts" / "apt", "curl", "iproute2", "nginx-light", "haproxy"], check=False)
+    if not venv.has_programs("ip") or not bench.is_possible():
+        checks.skip_all("network", "network namespaces need root and iproute2")
+    for name in checks.chosen(cases, options.only, [case.__name__ for case in BRIEF] if options.brief else None):
+        with results.part(name, cases[name].__doc__ or "") as part, Stage(program, part, options.brief) as stage:
+            cases[name](stage)
+    sys.exit(results.finish())
 
 
 if __name__ == "__main__":

@@ -7,17 +7,19 @@ The base is a directory of debootstrap; the test works on a copy. Root only. Com
 namespace, and the service in a network namespace with nothing but loopback.
 """
 
-import argparse
 import os
 import pathlib
 import shutil
 import sqlite3
 import subprocess
 import sys
-import tempfile
 
 sys.dont_write_bytecode = True
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "Tests"))
+
+from harness import checks  # noqa: E402
+
 CONFIGURATION = "/etc/larder/larder.yaml"
 STORE = "/var/lib/larder"
 ORIGIN = """
@@ -35,7 +37,7 @@ class Machine:
     def __init__(self, base, directory):
         self.root = directory / "root"
         subprocess.run(["cp", "--archive", "--reflink=auto", base, self.root], check=True)
-        self.failures = 0
+        self.check = checks.Checks("chroot")
 
     def path(self, absolute):
         return self.root / absolute.lstrip("/")
@@ -60,12 +62,6 @@ class Machine:
         shutil.copy(package, self.root)
         # Recommended packages are not needed.
         return self.run(f"apt-get install --yes --no-install-recommends /{package.name}")
-
-    def check(self, holds, sentence, shown=""):
-        print(f"  {'ok' if holds else 'FAILED'}: {sentence}", flush=True)
-        if not holds:
-            self.failures += 1
-            print(shown, flush=True)
 
 
 def shell_word(text):
@@ -141,20 +137,18 @@ def lifecycle(machine, package, directory):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = checks.arguments(__doc__, brief=None)
     parser.add_argument("--package", required=True, type=pathlib.Path)
     parser.add_argument("--base", required=True, type=pathlib.Path)
     options = parser.parse_args()
     if os.geteuid():
         raise SystemExit("A chroot needs root.")
-    with tempfile.TemporaryDirectory(prefix="larder-chroot.") as name:
-        directory = pathlib.Path(name)
-        directory.chmod(0o755)
-        machine = Machine(options.base, directory)
-        shutil.copy(newer(options.package, directory), machine.root)
-        lifecycle(machine, options.package, directory)
-    print(f"chroot: {machine.failures} failed")
-    sys.exit(1 if machine.failures else 0)
+    directory = checks.directory("chroot")
+    directory.chmod(0o755)
+    machine = Machine(options.base, directory)
+    shutil.copy(newer(options.package, directory), machine.root)
+    lifecycle(machine, options.package, directory)
+    sys.exit(machine.check.finish())
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@
 Root only. The commands run in mount and network namespaces of their own, with the environment of the image.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -16,6 +15,10 @@ import tarfile
 import tempfile
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from harness import checks  # noqa: E402
+
 MAX_BYTES = 120_000_000
 FILES = ["etc/ssl/certs/ca-certificates.crt", "usr/share/zoneinfo/Europe/Berlin", "usr/share/doc/larder/sbom.cdx.json"]
 USER = 10001
@@ -62,19 +65,12 @@ def serve(root, config):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = checks.arguments(__doc__, brief=None)
     parser.add_argument("--image", required=True, type=pathlib.Path)
     options = parser.parse_args()
     if os.geteuid():
         raise SystemExit("A chroot needs root.")
-    failures = []
-
-    def check(holds, sentence, shown=""):
-        print(f"  {'ok' if holds else 'FAILED'}: {sentence}", flush=True)
-        if not holds:
-            failures.append(sentence)
-            print(shown)
-
+    check = checks.Checks("image")
     size = options.image.stat().st_size
     check(size <= MAX_BYTES, f"the image has {size / 1e6:.1f} MB of at most {MAX_BYTES / 1e6:.0f} MB")
     with tempfile.TemporaryDirectory(prefix="larder-image.") as root:
@@ -90,8 +86,7 @@ def main():
         check("Read-only file system" in shown, "the root file system is read-only", shown)
         check("\n0 errors, " in shown, "larder doctor finds no error", shown)
         check("ended" in shown, "the service ends after SIGTERM", shown)
-    print(f"image: {len(failures)} failed")
-    sys.exit(1 if failures else 0)
+    sys.exit(check.finish())
 
 
 if __name__ == "__main__":

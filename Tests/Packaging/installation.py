@@ -1,24 +1,18 @@
-"""The staged installation that the checks examine, and their results."""
+"""The staged installation that the checks examine."""
 
 import json
 import subprocess
 
 
 class Stage:
-    """An installation below a temporary directory, and the count of checks."""
+    """An installation below a temporary directory, and the checks of the current case."""
 
     def __init__(self, program, directory, root):
         self.program, self.directory, self.tree = program, directory, directory / "tree"
-        self.checks = self.failures = 0
+        self.check = None
         subprocess.run([root / "scripts/stage", program, self.tree], check=True)
         help_text = subprocess.check_output([program, "--experimental-dump-help"])
         self.help = json.loads(help_text)["command"]
-
-    def check(self, holds, sentence, shown=""):
-        self.checks += 1
-        if not holds:
-            self.failures += 1
-            print(f"  FAILED: {sentence}\n{shown}", flush=True)
 
     def commands(self):
         """The words after `larder` of each command, except `help`."""

@@ -7,7 +7,6 @@
 Checks whose tools (man, zsh, fish, systemd-analyze) are missing are skipped.
 """
 
-import argparse
 import contextlib
 import ctypes.util
 import json
@@ -24,11 +23,12 @@ import urllib.request
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-sys.path[:0] = [str(ROOT / "scripts"), str(HERE)]
+sys.path.insert(0, str(HERE.parent))
 
+from harness import checks  # noqa: E402
+from harness.process import STARTED, Process, free_port, origin  # noqa: E402
 from installation import Stage  # noqa: E402
 from sandbox import NOBODY  # noqa: E402
-from servers import free_port, wait_for_port  # noqa: E402
 
 CASES = []
 
@@ -111,17 +111,6 @@ def bill(stage):
     stage.check(any(name.startswith("libcurl.so") for name, _ in named), "libcurl in the bill of materials")
 
 
-class Ending:
-    """Ends a process at the end of a block."""
-
-    def __init__(self, process):
-        self.process = process
-
-    def close(self):
-        self.process.kill()
-        self.process.wait()
-
-
 class Manager:
     """A service manager: it receives the states of a service on a datagram socket."""
 
@@ -138,8 +127,9 @@ class Manager:
         self.log = open(pathlib.Path(data).with_suffix(".log"), "w+b")
         self.process = subprocess.Popen(
             [*prefix, stage.program, "serve", "--listen", listen, "--data-directory", data, *options],
-            env=environment, stdout=self.log, stderr=self.log,
+            env=environment, stdout=self.log, stderr=self.log, start_new_session=True,
         )  # fmt: skip
+        STARTED.append(self.process)
 
     def states(self, *names):
         """Receives states until one has any of the names; returns all fields that were received."""
@@ -181,13 +171,12 @@ def calls(stage):
     port, address, data = free_port(), f"127.0.0.1:{free_port()}", tempfile.mkdtemp(dir=stage.directory)
     if os.geteuid() == 0:
         os.chown(data, NOBODY, NOBODY)
-    upstream = subprocess.Popen([sys.executable, "-B", ROOT / "scripts/files.py", f"127.0.0.1:{port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    files = Process([sys.executable, "-B", ROOT / "scripts/files.py", f"127.0.0.1:{port}"], stage.directory / "files.log", port)
     confined = [sys.executable, "-B", HERE / "sandbox.py", ROOT / "packaging/larder.service"]
-    origin = [f"--set=origins.media.baseURL=http://127.0.0.1:{port}", "--set=origins.media.allowPrivateAddresses=true"]
-    with contextlib.closing(
-        Manager(stage, f"@larder-{os.getpid()}-calls", data=data, listen=address, prefix=confined, options=origin)
-    ) as service, contextlib.closing(Ending(upstream)):
-        wait_for_port(port, upstream)
+    options = [f"--set={setting}" for setting in origin("media", f"http://127.0.0.1:{port}")]
+    with files, contextlib.closing(
+        Manager(stage, f"@larder-{os.getpid()}-calls", data=data, listen=address, prefix=confined, options=options)
+    ) as service:
         service.states("READY")
         for _ in range(2):
             with urllib.request.urlopen(f"http://{address}/o/media/film.mp4", timeout=60) as response:
@@ -260,10 +249,8 @@ def upstreams(stage):
     doctor = Doctor(stage)
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as silent:
         port, closed = silent.getsockname()[1], free_port()
-        options = [
-            "--set", f"origins.silent.baseURL=http://127.0.0.1:{port}", "--set", "origins.silent.allowPrivateAddresses=true",
-            "--set", f"origins.closed.baseURL=http://127.0.0.1:{closed}", "--set", "origins.closed.allowPrivateAddresses=true",
-        ]  # fmt: skip
+        settings = [*origin("silent", f"http://127.0.0.1:{port}"), *origin("closed", f"http://127.0.0.1:{closed}")]
+        options = [f"--set={setting}" for setting in settings]
         shown, findings = doctor.ask(*options)
         stage.check(not any("origins" in subject for subject, _ in findings), "no request without --online", findings)
         shown, findings = doctor.ask("--online", *options)
@@ -273,20 +260,18 @@ def upstreams(stage):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--larder", required=True)
-    parser.add_argument("--only", default="", help="names of cases, separated by commas")
+    parser = checks.arguments(__doc__, [function.__name__ for function in CASES])
     options = parser.parse_args()
-    wanted = set(filter(None, options.only.split(",")))
-    with tempfile.TemporaryDirectory(prefix="larder-packaging.") as directory:
-        # The unprivileged user of the system call filter needs access.
-        os.chmod(directory, 0o755)
-        stage = Stage(pathlib.Path(options.larder).resolve(), pathlib.Path(directory), ROOT)
-        for function in CASES:
-            if not wanted or function.__name__ in wanted:
-                function(stage)
-    print(f"packaging: {stage.checks - stage.failures} passed, {stage.failures} failed")
-    sys.exit(1 if stage.failures or not stage.checks else 0)
+    program, directory = pathlib.Path(checks.program_of(parser, options)), checks.directory("packaging")
+    # The unprivileged user of the system call filter needs access.
+    os.chmod(directory, 0o755)
+    stage, results = Stage(program, directory, ROOT), checks.Checks("packaging")
+    cases = {function.__name__: function for function in CASES}
+    for name in checks.chosen(cases, options.only):
+        with results.part(name, cases[name].__doc__) as part:
+            stage.check = part.check
+            cases[name](stage)
+    sys.exit(results.finish())
 
 
 if __name__ == "__main__":

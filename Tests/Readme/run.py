@@ -16,29 +16,24 @@ A Python or JavaScript block behind a paragraph that ends with a name in backtic
 this file in the directory of the session. Blocks that call a program that is missing (node) are skipped.
 """
 
-import argparse
-import atexit
 import difflib
 import os
 import pathlib
 import re
 import select
 import shutil
-import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import tty
-import urllib.request
 
 sys.dont_write_bytecode = True
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "Tests" / "Conformance"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from harness import processes  # noqa: E402
+from harness import checks, process, venv  # noqa: E402
 
+ROOT = checks.ROOT
 DOCUMENTS = ("README.md", "docs/quickstart.md", "docs/api.md", "docs/signing.md")
 #: Settings of the service of a document; `{}` stands for the directory of the session.
 SETTINGS = {"docs/signing.md": ["access.token=change-me", "access.signing.keysDirectory={}/keys"]}
@@ -194,25 +189,6 @@ def environment(directory):
     return {**kept, "CURL_HOME": str(directory), "LC_ALL": "C.UTF-8"}
 
 
-def start(name, command, port, path, directory):
-    log = directory / f"{name}.log"
-    with open(log, "wb") as output:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment(directory),
-            start_new_session=True,
-        )  # fmt: skip
-    processes.STARTED.append(process)
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            opener.open(f"http://127.0.0.1:{port}{path}", timeout=1).close()
-            return process
-        except OSError:
-            time.sleep(0.02)
-    raise SystemExit(f"readme: {name} did not start; the end of its log:\n{log.read_text(errors='replace')[-2000:]}")
-
-
 class Shell:
     """A bash session with a pseudo-terminal as its output, as in a terminal window."""
 
@@ -227,7 +203,7 @@ class Shell:
             env=environment(directory), cwd=directory, start_new_session=True,
         )  # fmt: skip
         os.close(terminal)
-        processes.STARTED.append(self.process)
+        process.STARTED.append(self.process)
 
     def run(self, commands):
         """The output and the exit status of the commands."""
@@ -268,71 +244,61 @@ def check(block, shell, ports):
     return fault, printed
 
 
-def check_document(path, larder_program, ports, directory):
-    """Runs all blocks of a document against a new Larder; the number of blocks and faults, and the text with the output."""
+def check_document(path, larder_program, ports, directory, part):
+    """Runs all blocks of a document against a new Larder; the text with the output if it differs."""
     lines = path.read_text().split("\n")
     blocks = blocks_of(lines)
     if not blocks:
-        raise SystemExit(f"readme: {path} has no shell blocks with curl commands")
+        raise checks.Broken(f"{path} has no shell blocks with curl commands")
     directory.mkdir()
     name = str(path.relative_to(ROOT))
     for file, text in {**FILES_BEFORE.get(name, {}), **programs_of(lines)}.items():
         (directory / file).parent.mkdir(exist_ok=True)
         (directory / file).write_text(text)
     settings = ["limits.shutdownDelay=1ms", *(value.format(directory) for value in SETTINGS.get(name, []))]
-    larder = start(
-        "larder",
-        [larder_program, "serve", "--listen", f"127.0.0.1:{ports[LARDER]}", "--data-directory", str(directory / "store"),
-         *(word for value in settings for word in ("--set", value))],
-        ports[LARDER], "/health/ready", directory,
+    larder = process.Larder(
+        larder_program, directory, settings=settings, address=f"127.0.0.1:{ports[LARDER]}",
+        environment=environment(directory), level="info",
     )  # fmt: skip
+    larder.port = ports[LARDER]
+    larder.start()
     shell = Shell(directory)
-    faults, replaced = 0, {}
+    replaced = {}
     for number, block in enumerate(blocks, 1):
+        title = f"block {number:>2}, line {block.first_line:>3}"
         if program := missing(block.commands):
-            print(f"  block {number:>2}, line {block.first_line:>3}: skipped, because {program} is missing", flush=True)
+            part.note(f"{title}: skipped, because {program} is missing")
             continue
         fault, printed = check(block, shell, ports)
-        print(f"  block {number:>2}, line {block.first_line:>3}: {'FAILED' if fault else 'passed'}", flush=True)
-        if fault:
-            faults += 1
-            print(fault, flush=True)
-            if block.expected is not None:
-                replaced[block.output_lines] = updated(block.expected, printed)
-    larder.terminate()
-    if larder.wait(timeout=60):
-        faults += 1
-        print(f"  Larder's exit code after SIGTERM is {larder.returncode}.")
+        part.check(not fault, title, fault)
+        if fault and block.expected is not None:
+            replaced[block.output_lines] = updated(block.expected, printed)
+    part.equal(larder.stop(), 0, "the exit code of Larder after SIGTERM")
     for (first, end), text in sorted(replaced.items(), reverse=True):
         lines[first:end] = text.split("\n")
-    return len(blocks), faults, "\n".join(lines) if replaced else None
+    return "\n".join(lines) if replaced else None
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--larder", required=True, metavar="PATH")
+    parser = checks.arguments(__doc__, brief=None)
     parser.add_argument("--update", action="store_true", help="write the printed output into the documents")
     parser.add_argument("documents", nargs="*", default=DOCUMENTS, help="paths below the root of the repository")
     options = parser.parse_args()
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="readme."))
-    atexit.register(shutil.rmtree, directory, True)
-    atexit.register(processes.stop_all)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    program = checks.program_of(parser, options)
+    if not venv.has_programs("curl"):
+        venv.packages("curl")
+    directory, results = checks.directory("readme"), checks.Checks("readme")
     ports = {FILES: port_for(FILES)}
-    files = [sys.executable, "-B", str(ROOT / "scripts/files.py"), f"127.0.0.1:{ports[FILES]}"]
-    start("files", files, ports[FILES], "/song.mp3", directory)
+    files = [sys.executable, "-B", ROOT / "scripts/files.py", f"127.0.0.1:{ports[FILES]}"]
+    process.Process(files, directory / "files.log", ports[FILES], name="files").start()
     ports[LARDER] = port_for(LARDER)
-    blocks, faults = 0, 0
     for number, name in enumerate(options.documents):
-        print(name, flush=True)
-        path = ROOT / name
-        count, found, text = check_document(path, options.larder, ports, directory / str(number))
-        blocks, faults = blocks + count, faults + found
-        if options.update and text is not None:
-            path.write_text(text)
-            print(f"  {name} rewritten")
-    print(f"readme: {len(options.documents)} documents, {blocks} blocks, {faults} differences")
-    sys.exit(1 if faults else 0)
+        with results.part(name) as part:
+            text = check_document(ROOT / name, program, ports, directory / str(number), part)
+            if options.update and text is not None:
+                (ROOT / name).write_text(text)
+                part.note("rewritten")
+    sys.exit(results.finish())
 
 
 if __name__ == "__main__":

@@ -9,21 +9,22 @@ secrets, and receivers that are slow, dead or too small.
 scripts/traces installs the packages and runs this file with them.
 """
 
-import argparse
-import atexit
 import json
 import pathlib
 import re
-import shutil
 import statistics
 import sys
-import tempfile
 import threading
 import time
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent.parent / "scripts")]
+sys.path.insert(0, str(HERE.parent))
+
+from harness import checks, venv  # noqa: E402
+
+if __name__ == "__main__" and not venv.enter("traces", HERE / "requirements.txt", "--brief" not in sys.argv):
+    checks.skip_all("traces", "the OpenTelemetry packages are not installed; `scripts/traces PROGRAM` installs them")
 
 from receiver import Behaviour, Receiver  # noqa: E402
 from service import INTERVAL, SECRETS, Caller, Service, exchange  # noqa: E402
@@ -38,27 +39,11 @@ READS, QUEUE = 300, 2048
 GROWTH = 48 << 20
 
 
-class Checks:
-    def __init__(self):
-        self.count, self.failed = 0, 0
-
-    def __call__(self, holds, sentence):
-        self.count += 1
-        if not holds:
-            self.failed += 1
-            print(f"  FAILED: {sentence}", flush=True)
-        return bool(holds)
-
-    def equal(self, found, expected, subject):
-        return self(found == expected, f"{subject} is {found!r} instead of {expected!r}")
-
-
 class Stage:
     """An upstream, a receiver and a service in front of them."""
 
     def __init__(self, program, check, variables=None, settings=()):
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-traces."))
-        atexit.register(shutil.rmtree, self.directory, True)
+        self.directory = checks.directory("traces")
         self.check, self.caller, self.upstream, self.receiver = check, Caller(), Upstream(), Receiver()
         defaults = {
             "OTEL_EXPORTER_OTLP_ENDPOINT": self.receiver.endpoint,
@@ -68,13 +53,12 @@ class Stage:
         self.service = Service(program, self.directory, self.upstream, {**defaults, **(variables or {})}, settings)
 
     def __enter__(self):
-        if self.service.start() is None:
-            raise SystemExit(f"Larder does not start: {self.service.log.read_text()[-2000:]}")
+        self.service.start()
         return self
 
     def __exit__(self, kind, *_):
         self.upstream.release.set()
-        if self.service.process.poll() is None:
+        if self.service.is_running:
             code = self.service.stop()
             if kind is None:
                 self.check.equal(code, 0, "the exit code")
@@ -82,7 +66,7 @@ class Stage:
         exported = b"".join(self.receiver.bodies)
         for secret in SECRETS:
             self.check(secret.encode() not in exported, f"the exported data contain {secret}")
-        self.upstream.shutdown()
+        self.upstream.close()
         self.receiver.kill()
 
     def read(self, path, is_sampled=True, fields=None):
@@ -136,7 +120,7 @@ def caller(stage):
         check.equal(span.resource.get("service.name"), "larder", "service.name")
         check.equal(span.resource.get("deployment.environment.name"), "test", "an attribute of the resource")
         check(span.resource.get("service.version"), "service.version is missing")
-        lines = [json.loads(line) for line in stage.service.log.read_text().splitlines() if line.startswith("{")]
+        lines = [json.loads(line) for line in stage.service.text().splitlines() if line.startswith("{")]
         check(any(line.get("traceId") == identity[0] for line in lines), "no log line has the traceId of the request")
     fields = [{name.lower(): value for name, value in fields.items()} for fields in stage.receiver.fields]
     check(all(f.get("authorization") == f"Bearer {SECRETS[3]}" for f in fields), "the receiver got no credentials")
@@ -391,7 +375,7 @@ def grpc(stage):
     stage.read("/o/media/grpc.bin")
     stage.spans(0)
     stage.check.equal(len(stage.receiver.times), 0, "the number of requests to the receiver")
-    log = stage.service.log.read_text()
+    log = stage.service.text()
     stage.check("OTEL_EXPORTER_OTLP_PROTOCOL=grpc is not supported" in log and "set it to http/json" in log, log[-500:])
 
 
@@ -445,29 +429,23 @@ BRIEF = ["caller", "fill", "joined", "unrecorded"]
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--larder", required=True)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--brief", action="store_true", help=f"only {', '.join(BRIEF)}, with {BRIEF_READERS} readers")
+    parser = checks.arguments(__doc__, [*SCENARIOS, "refused"], f"only {', '.join(BRIEF)}, with {BRIEF_READERS} readers")
     options = parser.parse_args()
-    program, check = str(pathlib.Path(options.larder).resolve()), Checks()
-    only = [name for name in options.only.split(",") if name] or (BRIEF if options.brief else [*SCENARIOS, "refused"])
-    for name in only:
-        before = check.failed
-        if name == "refused":
-            refused(program, check)
-        else:
-            function, variables = SCENARIOS[name]
-            with Stage(program, check, variables) as stage:
+    program, results = checks.program_of(parser, options), checks.Checks("traces")
+    for name in checks.chosen([*SCENARIOS, "refused"], options.only, BRIEF if options.brief else None):
+        function, variables = SCENARIOS.get(name, (refused, {}))
+        with results.part(name, function.__doc__) as part:
+            if function is refused:
+                refused(program, part)
+                continue
+            with Stage(program, part, variables) as stage:
                 if options.brief and function is joined:
                     joined(stage, BRIEF_READERS)
                 elif function is receivers:
                     receivers(stage, options.brief)
                 else:
                     function(stage)
-        print(f"  {name}: {'passed' if check.failed == before else 'FAILED'}", flush=True)
-    print(f"traces: {check.count} checks, {check.failed} failed")
-    sys.exit(1 if check.failed else 0)
+    sys.exit(results.finish())
 
 
 if __name__ == "__main__":

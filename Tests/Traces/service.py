@@ -1,17 +1,12 @@
 """A Larder process with tracing, and a caller that traces its requests with the OpenTelemetry SDK."""
 
-import atexit
 import contextlib
-import http.client
-import json
-import os
-import subprocess
 
+from harness import http, process
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-from servers import Larder
 
 TOKEN = "token-f6c1a9d2e0"
 #: Texts that must not be in any exported data.
@@ -20,58 +15,29 @@ SECRETS = [TOKEN, "upstream-credential-77b1", "signature-5d2c9a", "collector-cre
 INTERVAL = 200
 
 
-class Service(Larder):
+class Service(process.Larder):
     """Larder with the origins `media` and `quiet`; `variables` are environment variables."""
 
     def __init__(self, program, directory, upstream, variables, settings=()):
-        url = f"http://127.0.0.1:{upstream.port}"
         super().__init__(
             program, directory, upstream.port,
             [
-                f"origins.media.headers.X-Upstream-Key={SECRETS[1]}", f"origins.quiet.baseURL={url}/quiet",
-                "origins.quiet.allowPrivateAddresses=true", "origins.quiet.propagateTrace=false",
+                f"origins.media.headers.X-Upstream-Key={SECRETS[1]}",
+                *process.origin("quiet", f"{upstream.url}/quiet", propagateTrace="false"),
                 f"upstream.allowedHosts=127.0.0.1:{upstream.port}", "upstream.allowPrivateAddresses=true", *settings,
             ],
+            options=("--log-format", "json"), level="info", token=TOKEN,
+            environment={"OTEL_BSP_SCHEDULE_DELAY": str(INTERVAL), **variables},
         )  # fmt: skip
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "LARDER_"))}
-        self.environment = {**kept, "LARDER_TOKEN": TOKEN, "OTEL_BSP_SCHEDULE_DELAY": str(INTERVAL), **variables}
-        self.log = self.directory / "larder.log"
-
-    @property
-    def command(self):
-        flags = [part for setting in self.settings for part in ("--set", setting)]
-        return [
-            self.program, "serve", "--listen", f"127.0.0.1:{self.port}", "--data-directory", self.directory / "store",
-            "--log-level", "info", "--log-format", "json", *flags,
-        ]  # fmt: skip
-
-    def launch(self):
-        self.dying.clear()
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(self.command, stdout=log, stderr=log, env=self.environment)
-        atexit.register(self.process.kill)
-
-    def refusal(self):
-        """Exit code and output of a start that must fail."""
-        result = subprocess.run(self.command, env=self.environment, capture_output=True, text=True, timeout=30)
-        return result.returncode, result.stderr
 
     def connection(self):
-        return contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60))
-
-    def ask(self, method, path, value=None, fields=None):
-        """Sends a request with the token; returns status and body."""
-        with self.connection() as connection:
-            return exchange(connection, method, path, value, fields)
+        return http.connection(self.port)
 
 
-def exchange(connection, method, path, value=None, fields=None):
+def exchange(connection, method, path, fields=None):
     """Sends a request with the token on a connection; returns status and body."""
-    body = None if value is None else json.dumps(value)
-    sent = {"Authorization": f"Bearer {TOKEN}", **({"Content-Type": "application/json"} if body else {}), **(fields or {})}
-    connection.request(method, path, body, sent)
-    response = connection.getresponse()
-    return response.status, response.read()
+    reply = http.exchange(connection, method, path, {"Authorization": f"Bearer {TOKEN}", **(fields or {})})
+    return reply.status, reply.body
 
 
 class Caller:

@@ -9,35 +9,26 @@ is not installed is skipped. The checks follow the usual request orders of clien
 (Safari), ranges, whole reads, a job twice, and a file that changes.
 """
 
-import argparse
-import atexit
 import http.client
-import json
 import os
 import pathlib
-import random
-import shutil
-import signal
-import socket
 import subprocess
 import sys
-import tempfile
 import time
 from email.utils import formatdate
 from urllib.parse import quote
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "Conformance"))
+sys.path.insert(0, str(HERE.parent))
 
-from harness import certificates, peers, processes  # noqa: E402
+import vendors  # noqa: E402
+from harness import certificates, checks, process  # noqa: E402
+from harness import http as requests  # noqa: E402
+from harness.upstream import content  # noqa: E402
 
 SIZE = 3_000_000
 OLD = time.time() - 2 * 86_400
-
-
-def content(name, size=SIZE):
-    return random.Random(name).randbytes(size)
 
 
 class Failure(Exception):
@@ -50,49 +41,45 @@ class Failure(Exception):
 class Server:
     """A real server; `files`: whether it serves the files of the site; `routes`: its dynamic routes."""
 
-    def __init__(self, name, program, arguments, config=None, routes=(), files=True, environment=None, behind=None,
-                 tls=False):  # fmt: skip
-        self.name, self.program, self.arguments, self.config = name, program, arguments, config
-        self.routes, self.files, self.environment, self.behind = routes, files, environment or {}, behind
-        self.tls = tls
-        self.port = peers.free_port()
-        self.directory = None
+    def __init__(self, name, program, arguments, config=None, routes=(), files=True, behind=None):
+        self.name, self.arguments, self.config = name, arguments, config
+        self.program = process.found(program) or program
+        self.routes, self.files, self.behind = routes, files, behind
+        self.port, self.tls = process.free_port(), None
 
     @property
     def is_installed(self):
-        return shutil.which(self.program) is not None or pathlib.Path(self.program).exists()
+        return pathlib.Path(self.program).exists()
 
     @property
     def url(self):
-        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
+        return f"http://127.0.0.1:{self.port}"
 
     def start(self, directory, site):
-        if self.tls:
-            certificate, key = certificates.authority().issue(self.name)
-            self.environment = {**self.environment, "CERTIFICATE": str(certificate), "KEY": str(key)}
-        self.directory = directory / self.name.replace(" ", "-")
-        self.directory.mkdir()
+        place = directory / self.name.replace(" ", "-")
+        place.mkdir()
         values = {
-            "port": self.port, "site": site, "dir": self.directory, "here": HERE,
+            "port": self.port, "site": site, "dir": place, "here": HERE,
             "behind": self.behind.port if self.behind else 0, "user": "user root;" if os.getuid() == 0 else "",
         }  # fmt: skip
         if self.config:
-            (self.directory / "config").write_text(self.config % values)
+            (place / "config").write_text(self.config % values)
         command = [self.program] + [argument % values for argument in self.arguments]
-        with open(self.directory / "log", "wb") as log:
-            self.process = subprocess.Popen(
-                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=site, start_new_session=True,
-                env={**os.environ, "SITE": str(site), "PORT": str(self.port), **self.environment},
-            )  # fmt: skip
-        processes.STARTED.append(self.process)
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline and self.process.poll() is None:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            time.sleep(0.05)
-        words = (self.directory / "log").read_text(errors="replace")[-500:]
-        raise Failure(f"{self.name} did not start: {words}")
+        environment = {**os.environ, "SITE": str(site), "PORT": str(self.port)}
+        process.Process(command, place / "log", self.port, environment, site, self.name).start(20)
+
+
+class Vendors(vendors.Upstream):
+    """The server of `vendors.py`, with or without TLS."""
+
+    is_installed, behind, files, routes = True, None, False, vendors.KINDS
+
+    def __init__(self, name, tls=None):
+        super().__init__(tls=tls)
+        self.name = name
+
+    def start(self, directory, site):
+        """It listens already."""
 
 
 NGINX = """
@@ -149,8 +136,6 @@ sub vcl_backend_response { set beresp.ttl = 1s; set beresp.grace = 0s; }
 """
 PLAIN = ("plain.mp4",)
 NODE = ("plain.mp4", "weak.mp4", "chunked.mp4")
-#: See vendors.py.
-VENDORS = ("limited.mp4", "busy.mp4", "parts.mp4", "uploaded.mp4", "ending.mp4", "single.mp4")
 
 
 def servers(python):
@@ -169,8 +154,8 @@ def servers(python):
         Server("python", sys.executable, ["-m", "http.server", "--bind", "127.0.0.1", "%(port)s"]),
         Server("flask", str(pathlib.Path(python).absolute()) if python else "no Python with Flask", ["%(here)s/flask_server.py"], routes=PLAIN),
         Server("node", "node", ["%(here)s/server.js"], routes=NODE, files=False),
-        Server("vendors", sys.executable, ["%(here)s/vendors.py"], routes=VENDORS, files=False),
-        Server("vendors-tls", sys.executable, ["%(here)s/vendors.py"], routes=VENDORS, files=False, tls=True),
+        Vendors("vendors"),
+        Vendors("vendors-tls", certificates.server() if certificates.available() else None),
     ]  # fmt: skip
 
 
@@ -180,45 +165,33 @@ def servers(python):
 class Bench:
     """One server behind one origin."""
 
-    def __init__(self, larder, server, site):
-        self.larder, self.server, self.site = larder, server, site
-        self.checks, self.failures = 0, []
+    def __init__(self, larder, server, site, part):
+        self.larder, self.server, self.site, self.part = larder, server, site, part
         self.api("PUT", f"/v1/origins/{server.name}", {
             "baseURL": server.url, "allowPrivateAddresses": True,
             "tls": {"caFile": str(certificates.authority().file)} if server.tls else {},
         })  # fmt: skip
 
-    def ask(self, method, target, headers=None, body=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.larder.port, timeout=30)
-        try:
-            connection.request(method, target, body, headers or {})
-            response = connection.getresponse()
-            try:
-                data, is_complete = response.read(), True
-            except http.client.IncompleteRead as error:
-                data, is_complete = error.partial, False
-            return response, data, is_complete
-        finally:
-            connection.close()
-
     def api(self, method, target, body=None, headers=None):
-        fields = {"Content-Type": "application/json", **(headers or {})} if body is not None else headers
-        response, data, _ = self.ask(method, target, fields, json.dumps(body) if body is not None else None)
-        if response.status >= 300:
-            raise Failure(f"{method} {target}: {response.status} {data[:200]}")
-        return json.loads(data) if data else None
+        reply = self.larder.call(method, target, body, headers)
+        if reply.status >= 300:
+            raise Failure(f"{method} {target}: {reply}")
+        return reply.json
 
     def check(self, what, function, *arguments):
-        self.checks += 1
+        fault = None
         try:
             function(*arguments)
-        except (Failure, OSError, http.client.HTTPException, KeyError, ValueError) as error:
-            self.failures.append(f"{what}: {error!r}" if not isinstance(error, Failure) else f"{what}: {error}")
+        except Failure as error:
+            fault = f"{what}: {error}"
+        except (OSError, http.client.HTTPException, KeyError, ValueError) as error:
+            fault = f"{what}: {error!r}"
+        self.part.check(fault is None, fault)
 
     def read(self, path, data, range=None):
         """Reads a range, or the whole; a 200 with the whole file may answer a range while the length is unknown."""
-        headers = {"Range": range} if range else {}
-        response, body, is_complete = self.ask("GET", f"/o/{self.server.name}/{path}", headers)
+        response = self.larder.send("GET", f"/o/{self.server.name}/{path}", {"Range": range} if range else {})
+        body = response.body
         if range and not data and not range.startswith("bytes=-"):
             if response.status != 416:
                 raise Failure(f"status {response.status}, expected 416")
@@ -233,12 +206,12 @@ class Bench:
                 raise Failure("a 206 for a request without Range")
             first, last = range.removeprefix("bytes=").split("-")
             wanted = data[-int(last):] if not first else data[int(first):int(last) + 1 if last else None]
-            self.check_content_range(response.getheader("Content-Range"), wanted, data)
+            self.check_content_range(response.fields.get("content-range"), wanted, data)
         if body != wanted[:len(body)]:
             raise Failure(f"WRONG BYTES in a {response.status} with {len(body)} bytes")
-        if not is_complete or len(body) != len(wanted):
-            raise Failure(f"{response.status} with {len(body)} of {len(wanted)} bytes, complete: {is_complete}")
-        if response.status == 200 and not range and response.getheader("Content-Range"):
+        if not response.is_complete or len(body) != len(wanted):
+            raise Failure(f"{response.status} with {len(body)} of {len(wanted)} bytes, complete: {response.is_complete}")
+        if response.status == 200 and not range and response.fields.get("content-range"):
             raise Failure("a Content-Range in a 200")
 
     def may_lack_length(self, path):
@@ -295,21 +268,16 @@ class Bench:
     def await_upstream(self, path, data):
         """Waits for the changed file: some servers keep the old file, or its date, for a second or two."""
         modified = formatdate((self.site / path).stat().st_mtime, usegmt=True)
-        deadline = time.monotonic() + 10
-        while time.monotonic() < deadline:
-            connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=10)
+
+        def is_changed():
             try:
-                connection.request("GET", f"/{path}")
-                response = connection.getresponse()
-                found = response.read()
+                found = requests.send(self.server.port, "GET", f"/{path}")
             except (OSError, http.client.HTTPException):  # lighttpd truncates a file that shrank, for about 2 s
-                found = None
-            finally:
-                connection.close()
-            if found == data and response.getheader("Last-Modified") in (None, modified):
-                return
-            time.sleep(0.1)
-        raise Failure(f"{self.server.name} does not serve the changed {path}")
+                return False
+            return found.body == data and found.fields.get("last-modified") in (None, modified)
+
+        if not process.wait_until(is_changed, 10):
+            raise Failure(f"{self.server.name} does not serve the changed {path}")
 
 
 def write(path, data, modified=None):
@@ -327,72 +295,59 @@ def make_site(site, names):
     return {name: content(name, sizes[name]) for name in names}
 
 
-def run(server, larder, directory, is_brief):
+def run(server, larder, directory, is_brief, part):
     site = directory / f"site-{(server.behind or server).name}"
     site.mkdir(exist_ok=True)
     names = ["old.mp4", "small.vtt"] if is_brief else ["old.mp4", "fresh.mp4", "small.vtt", "empty.bin"]
     files = make_site(site, names)
-    routes = {f"{number}-{route}": content(route) for route in server.routes for number in range(5)}
+    routes = {f"{number}-{route}": content(route, SIZE) for route in server.routes for number in range(5)}
     for route in server.routes:
-        (site / f"{route}.data").write_bytes(content(route))
+        (site / f"{route}.data").write_bytes(content(route, SIZE))
     server.start(directory, site)
-    bench = Bench(larder, server, site)
+    bench = Bench(larder, server, site, part)
     if server.files:
         for name, data in files.items():
             bench.orders(name, data)
         if not is_brief:
             bench.check("changing.mp4, preparation", bench.change, "changing.mp4")
     for route in server.routes:
-        bench.orders(route, content(route))
+        bench.orders(route, content(route, SIZE))
     assert routes or server.files
-    return bench
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--larder", required=True, metavar="PATH")
-    parser.add_argument("--only", default="", metavar="NAMES", help="servers, separated by commas")
-    parser.add_argument("--brief", action="store_true", help="few files")
-    parser.add_argument("--flask", metavar="PYTHON", help="a Python that has Flask")
+    parser = checks.arguments(__doc__)
     options = parser.parse_args()
-    only = [name for name in options.only.split(",") if name]
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="upstreams."))
-    atexit.register(shutil.rmtree, directory, True)
-    atexit.register(processes.stop_all)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    larder = peers.Larder(4, options.larder)
-    atexit.register(shutil.rmtree, larder.directory, True)
-    atexit.register(lambda: larder.process.poll() is None and larder.stop())
-    larder.start()
-    checks, failed, skipped = 0, 0, []
-    known = servers(options.flask)
-    unknown = set(only) - {server.name for server in known}
-    if unknown:
-        raise SystemExit(f"upstreams: unknown servers: {', '.join(sorted(unknown))}")
-    needed = set(only) | {server.behind.name for server in known if server.behind and server.name in only}
-    chosen = [server for server in known if not only or server.name in needed]
-    running = set()
-    for server in chosen:
+    program = checks.program_of(parser, options)
+    flask = checks.ROOT / ".build" / "flask" / "bin" / "python"
+    if not options.brief:
+        install(flask)
+    directory, results = checks.directory("upstreams"), checks.Checks("upstreams")
+    known = {server.name: server for server in servers(flask if flask.exists() else None)}
+    names = checks.chosen(known, options.only)
+    # A server behind another one needs it.
+    names = [name for name in known if name in names or any(known[each].behind is known[name] for each in names)]
+    settings = ["upstream.maxTransfers=1024"]
+    larder, running = process.Larder(program, directory, settings=settings, level="debug").start(), set()
+    for name in names:
+        server = known[name]
         if not server.is_installed or (server.behind and server.behind.name not in running):
-            skipped.append(server.name)
-            print(f"{server.name:<10} skipped: not installed")
+            results.skip(name, "not installed")
             continue
-        try:
-            bench = run(server, larder, directory, options.brief)
-        except Failure as error:
-            print(f"{server.name:<10} FAILED: {error}")
-            checks, failed = checks + 1, failed + 1
-            continue
-        running.add(server.name)
-        checks, failed = checks + bench.checks, failed + len(bench.failures)
-        print(f"{server.name:<10} {bench.checks:>4} checks, {bench.checks - len(bench.failures)} passed", flush=True)
-        for failure in bench.failures:
-            print(f"    {failure}")
-    faults = larder.stop()
-    for fault in faults:
-        print(f"    {fault}")
-    print(f"upstreams: {checks} checks, {checks - failed} passed, {failed} failed, {len(skipped)} servers skipped")
-    sys.exit(1 if failed or faults or not checks else 0)
+        with results.part(name) as part:
+            run(server, larder, directory, options.brief, part)
+        running.add(name)
+    results.equal(larder.stop(), 0, "the exit code of Larder")
+    sys.exit(results.finish())
+
+
+def install(flask):
+    """Installs all servers; one that cannot be installed is skipped later."""
+    names = ("nginx-light", "apache2", "lighttpd", "caddy", "varnish", "php-cli", "nodejs", "python3-venv")
+    subprocess.run([checks.ROOT / "scripts" / "apt", *names], check=False)
+    if not flask.exists():
+        subprocess.run([sys.executable, "-m", "venv", flask.parents[1]], check=False)
+        subprocess.run([flask.with_name("pip"), "install", "--quiet", "flask==3.1.0"], check=False)
 
 
 if __name__ == "__main__":

@@ -8,76 +8,49 @@
 …single.mp4    Range is ignored (RFC 9110 §14.2)
 """
 
-import os
-import pathlib
-import re
-import ssl
-import threading
-from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from harness.upstream import Answer, asset, content
+from harness.upstream import Upstream as Server
 
-SITE = pathlib.Path(os.environ["SITE"])
+SIZE = 3_000_000
+KINDS = ("limited.mp4", "busy.mp4", "parts.mp4", "uploaded.mp4", "ending.mp4", "single.mp4")
 PART = 256 << 10
-SEEN = Counter()
-LOCK = threading.Lock()
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class Upstream(Server):
+    """Each name has the content of its kind, which is the part behind the last hyphen."""
 
-    def log_message(self, *_):
-        pass
-
-    def do_HEAD(self):
-        self.do_GET()
-
-    def do_GET(self):
-        name = self.path.lstrip("/")
-        kind = name.split("-")[-1].removesuffix(".mp4")
-        data = (SITE / f"{kind}.mp4.data").read_bytes()
-        with LOCK:
-            SEEN[name] += "Range" in self.headers
-        if kind in ("limited", "busy") and "Range" in self.headers and SEEN[name] == 1:
-            return self.answer({"limited": 403, "busy": 400}[kind], [], b'{"error": {}}')
-        fields = [("ETag", f'"{kind}"'), ("Cache-Control", "max-age=3600"), ("Content-Type", "video/mp4")]
-        if kind == "uploaded":
-            fields.append(("Content-Encoding", "aws-chunked"))
+    def answer(self, request):
+        name = request.path.lstrip("/").split("-")[-1]
+        kind = name.removesuffix(".mp4")
+        ranged = [each for each in self.of(request.path) if each.range]
+        if kind in ("limited", "busy") and ranged[:1] == [request]:
+            return Answer({"limited": 403, "busy": 400}[kind], body=b'{"error": {}}')
+        file = asset(
+            data=content(name, SIZE), etag=f'"{kind}"', last_modified=None, ranges=kind != "single",
+            headers={"Content-Encoding": "aws-chunked"} if kind == "uploaded" else (),
+        )  # fmt: skip
         if kind == "ending":
-            return self.answer(200, fields, data, has_length=False)
-        span = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
-        if not span or kind == "single" or self.headers.get("If-Range", f'"{kind}"') != f'"{kind}"':
-            return self.answer(200, fields, data)
-        first, last = span.groups()
-        begin = int(first) if first else max(0, len(data) - int(last))
-        end = min(len(data), int(last) + 1) if first and last else len(data)
-        if begin >= len(data):
-            return self.answer(416, [("Content-Range", f"bytes */{len(data)}")], b"")
+            file.ranges, file.length, file.headers = False, False, [("Connection", "close")]
+            return lambda request, connection: end(file.answer(request), request, connection)
         if kind == "parts":
-            end = min(end, begin + PART)
-        fields.append(("Content-Range", f"bytes {begin}-{end - 1}/{len(data)}"))
-        self.answer(206, fields, data[begin:end])
-
-    def answer(self, status, fields, body, has_length=True):
-        self.send_response(status)
-        for name, value in fields:
-            self.send_header(name, value)
-        if has_length:
-            self.send_header("Content-Length", str(len(body)))
-        else:
-            self.send_header("Connection", "close")
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
-        if not has_length:
-            self.wfile.flush()
-            if isinstance(self.connection, ssl.SSLSocket):
-                self.connection.unwrap()
-            self.close_connection = True
+            limit(file)
+        return file
 
 
-server = ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT"])), Handler)
-if "CERTIFICATE" in os.environ:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(os.environ["CERTIFICATE"], os.environ["KEY"])
-    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-server.serve_forever()
+def end(answer, request, connection):
+    """Sends the answer and ends the connection, over TLS with a closure alert."""
+    connection.send(answer.head() + (b"" if request.method == "HEAD" else answer.body))
+    if connection.upstream.tls:
+        connection.socket.unwrap()
+    connection.close()
+
+
+def limit(file):
+    """Shortens each range of the file to PART bytes."""
+    run_of = file.run
+
+    def run(request):
+        run = run_of(request)
+        return (run[0], min(run[1], run[0] + PART)) if isinstance(run, tuple) else run
+
+    file.run = run

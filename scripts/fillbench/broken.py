@@ -3,7 +3,7 @@
 import asyncio
 import random
 
-import ranges
+from harness import ranges
 
 from .client import CLOCK, Fault, Reader
 from .crowds import random_run, read_through, total

@@ -4,7 +4,7 @@ import asyncio
 import os
 import random
 
-import ranges
+from harness import ranges
 
 from .client import CLOCK, Reader
 from .figures import Figure

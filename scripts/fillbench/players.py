@@ -3,7 +3,7 @@
 import asyncio
 import random
 
-import ranges
+from harness import ranges
 
 from .client import CLOCK, Reader
 from .figures import Figure

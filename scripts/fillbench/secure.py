@@ -1,10 +1,9 @@
 """An upstream over TLS, with or without HTTP/2: nginx with a self-signed certificate."""
 
-import subprocess
 from dataclasses import dataclass
 
-import ranges
-import servers
+from harness import certificates, ranges
+from harness.process import Nginx
 
 
 @dataclass
@@ -26,24 +25,15 @@ class Answer:
         return self.first, self.first + self.sent
 
 
-class SecureServer(servers.Nginx):
+class SecureServer(Nginx):
     """Serves the files of a directory; below `/whole/` without ranges, below `/narrow/` from the upstream `narrow`.
 
     A connection is closed after `requests` requests.
     """
 
     def __init__(self, directory, media, http2=True, narrow=None, requests=10_000_000):
-        self.log = directory / "answers.log"
-        self.certificate = directory / "certificate.pem"
-        key = directory / "key.pem"
-        subprocess.run(
-            [
-                "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-                "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
-                "-keyout", key, "-out", self.certificate,
-            ],
-            check=True, capture_output=True,
-        )  # fmt: skip
+        self.answer_log = directory / "answers.log"
+        self.certificate, key = certificates.files("self-signed")
         narrow = narrow and f"""
             location /narrow/ {{ proxy_pass http://127.0.0.1:{narrow.port}/; proxy_buffering off; }}
         """
@@ -52,7 +42,7 @@ class SecureServer(servers.Nginx):
             f"""
                 log_format answers
                     '$connection $server_protocol $request_method $uri $http_range $status $body_bytes_sent';
-                access_log {self.log} answers; keepalive_requests {requests};
+                access_log {self.answer_log} answers; keepalive_requests {requests};
                 add_header Cache-Control max-age=86400; add_header X-Connection $connection;
                 server {{
                     listen 127.0.0.1:{{port}} ssl {"http2" if http2 else ""} backlog=4096;
@@ -74,7 +64,7 @@ class SecureServer(servers.Nginx):
     def answers(self, length, path=None):
         """The responses 200 and 206 for files of that length."""
         found = []
-        for line in self.log.read_text().splitlines():
+        for line in self.answer_log.read_text().splitlines():
             connection, protocol, method, uri, header, status, sent = line.split()
             if method == "GET" and status in ("200", "206") and path in (None, uri):
                 first, last = ranges.run_of(header, length) if status == "206" else (0, length)

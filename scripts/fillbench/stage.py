@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import http.client
 import itertools
 import json
 import os
@@ -13,12 +12,12 @@ import sys
 import tempfile
 import time
 
-import servers
+from harness import http, process
 
 from .originals import Original
 from .secure import SecureServer
 
-SCRIPTS = pathlib.Path(__file__).parent.parent
+SCRIPTS = pathlib.Path(__file__).resolve().parents[1]
 
 
 class ScriptedUpstream:
@@ -28,15 +27,12 @@ class ScriptedUpstream:
         self.process = subprocess.Popen(
             [sys.executable, "-B", "-m", "fillbench.upstream", json.dumps({"root": str(root), **behaviour})],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=SCRIPTS, text=True,
+            env={**os.environ, "PYTHONPATH": str(SCRIPTS.parent / "Tests")},
         )  # fmt: skip
         self.port = int(self.process.stdout.readline())
 
     def log(self):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        connection.request("GET", "/-/log")
-        answer = json.loads(connection.getresponse().read())
-        connection.close()
-        return answer
+        return http.send(self.port, "GET", "/-/log").json
 
     def requests(self):
         """The GET requests so far."""
@@ -70,16 +66,7 @@ class Cache:
 
     def fills(self):
         """All active fills; None if the service does not have this call."""
-        fills, cursor = [], ""
-        while True:
-            status, body = self.process.ask("GET", "/v1/fills?limit=1000" + (cursor and f"&cursor={cursor}"))
-            if status != 200:
-                return None
-            page = json.loads(body)
-            fills += page["items"]
-            cursor = page.get("nextCursor")
-            if not cursor:
-                return fills
+        return self.process.items("/v1/fills")
 
     def ask(self, path, method="GET", value=None):
         status, body = self.process.ask(method, path, value)
@@ -135,7 +122,7 @@ class Stage(contextlib.ExitStack):
         return place
 
     def media_server(self):
-        server = servers.MediaServer(self.place("upstream"), self.media)
+        server = process.MediaServer(self.place("upstream"), self.media)
         self.callback(server.stop)
         return server
 
@@ -160,10 +147,8 @@ class Stage(contextlib.ExitStack):
             "policy.capacity=none", "origins.media.freshness=1d", "limits.shutdownDelay=1ms",
             *getattr(upstream, "settings", ()), *settings,
         )  # fmt: skip
-        larder = servers.Larder(self.program, self.place("larder"), upstream.port, settings, descriptors)
-        if larder.start() is None:
-            words = (larder.directory / "larder.log").read_text()[-2000:]
-            raise RuntimeError(f"larder did not start; the end of its log:\n{words}")
+        place = self.place("larder")
+        larder = process.Larder(self.program, place, upstream.port, settings, descriptors=descriptors).start()
         self.callback(self.end, larder)
         return Cache("larder", larder, "/o/media")
 
@@ -176,7 +161,7 @@ class Stage(contextlib.ExitStack):
 
     def nginx(self, upstream):
         directory = self.place("nginx")
-        nginx = servers.Nginx(
+        nginx = process.Nginx(
             directory,
             f"""
                 access_log off; keepalive_requests 10000000;
@@ -193,7 +178,7 @@ class Stage(contextlib.ExitStack):
             """,
             workers=os.cpu_count(),
         )
-        nginx.peak = nginx.dying = None
+        nginx.peak = None
         self.callback(nginx.stop)
         return Cache("nginx", nginx, "")
 

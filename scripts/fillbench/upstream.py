@@ -24,6 +24,8 @@ import struct
 import sys
 import time
 
+from harness import ranges
+
 PIECE = 2 << 20
 LAST_MODIFIED = "Wed, 01 Jan 2020 10:00:00 GMT"
 
@@ -209,13 +211,10 @@ def parse(head):
 
 def range_of(fields, length, tag):
     """The requested half-open range; None: the whole file."""
-    unit, _, run = fields.get("range", "").partition("=")
-    if unit != "bytes" or "," in run or fields.get("if-range", tag) not in (tag, LAST_MODIFIED):
+    if fields.get("if-range", tag) not in (tag, LAST_MODIFIED):
         return None
-    first, _, last = run.partition("-")
-    if not first:
-        return max(0, length - int(last)), length
-    return (int(first), min(length, int(last) + 1 if last else length)) if int(first) < length else None
+    run = ranges.requested(fields.get("range"), length)
+    return run if run and run[0] < length else None
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ class Downloads(Mock):
         self.ends, self.expired_status, self.is_accelerated = {}, 410, False
         super().__init__()
         #: The host in the links: that of nginx, if it stands in front.
-        self.host = f"127.0.0.1:{self.port}"
+        self.front = f"127.0.0.1:{self.port}"
 
     def link(self, name, lifetime=300, extra=None):
         """A new link; its signature is a secret."""
@@ -36,7 +36,7 @@ class Downloads(Mock):
         with self.lock:
             self.ends[identity] = end
         query = {"id": identity, "exp": end, **(extra or {}), "sig": self.vault.keep("link", self.sign(name, identity, end))}
-        return f"http://{self.host}/dl/{urllib.parse.quote(name)}?{urllib.parse.urlencode(query)}"
+        return f"http://{self.front}/dl/{urllib.parse.quote(name)}?{urllib.parse.urlencode(query)}"
 
     def sign(self, name, identity, end):
         return hmac.new(self.key, f"{name} {identity} {end}".encode(), hashlib.sha256).hexdigest()

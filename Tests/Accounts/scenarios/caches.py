@@ -4,7 +4,7 @@ import time
 import urllib.parse
 
 from mocks.base import Answer, Mock, content, serve
-from servers import Nginx
+from harness.process import Nginx
 
 from . import scenario
 from .readers import Tokens
@@ -51,7 +51,7 @@ class Proxy:
                 location /cdn/ {{ proxy_set_header Authorization "Bearer {token}"; proxy_pass {place}/; }}
             }}
         """)  # fmt: skip
-        t.processes.append(self.nginx.process)
+        t.processes.append(self.nginx)
         self.service = service
 
     def get(self, target, fields=None, method="GET"):

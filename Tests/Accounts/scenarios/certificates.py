@@ -44,8 +44,8 @@ class Stage:
         if authentication:
             settings["listen.tls.clientAuthentication"] = authentication
         self.service = t.service({**origins, **settings}, is_started=False)
-        self.service.scheme, self.service.tls = "https", self.context("stranger")
-        self.service.begin()
+        self.service.tls = self.context("stranger")
+        self.service.start()
 
     def context(self, client=None):
         return client_context(self.authority.file, self.clients[client] if client else None)

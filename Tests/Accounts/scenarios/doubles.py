@@ -98,7 +98,7 @@ def doubles_strict(t):
 @scenario(needs=["nginx"])
 def doubles_nginx(t):
     """nginx sends the files of links, with ranges, and refuses expired links."""
-    from servers import Nginx
+    from harness.process import Nginx
 
     site, place = t.directory / "site", t.directory / "nginx"
     for folder in (t.directory, site, place):
@@ -107,8 +107,8 @@ def doubles_nginx(t):
     (site / "a film.bin").write_bytes(content("x", SIZE))
     downloads = t.mock(Downloads(site, t.vault))
     nginx = Nginx(place, downloads.nginx())
-    t.processes.append(nginx.process)
-    downloads.is_accelerated, downloads.host = True, f"127.0.0.1:{nginx.port}"
+    t.processes.append(nginx)
+    downloads.is_accelerated, downloads.front = True, f"127.0.0.1:{nginx.port}"
     link = downloads.link("a film.bin")
     status, fields, body = fetch(link, {"Range": "bytes=100-199"})
     t.equal((status, body), (206, content("x", SIZE)[100:200]), "status and bytes of a range")

@@ -6,7 +6,7 @@ import time
 
 from mocks.base import Answer, Mock, content
 from mocks.links import Downloads, LinkService
-from servers import Nginx
+from harness.process import Nginx
 
 from . import scenario
 from .s3 import LARGE, RANGE, read_ranges, read_whole
@@ -40,7 +40,7 @@ class Stage:
         values = dict(settings or {})
         if "resolve_url" in values:
             values["resolve_url"] = self.api.url + values["resolve_url"]
-            values.setdefault("resolve_hosts", [self.downloads.host])
+            values.setdefault("resolve_hosts", [self.downloads.front])
             values["resolve_sendCredentials"] = sends_credentials
         base = self.api.url + ("/drive/v3/files" if shape == "drive" else "")
         origin = t.origin("media", base, **{"headers.Authorization": self.value, "readAhead": "4MiB", **values})
@@ -54,8 +54,8 @@ class Stage:
         for folder in (self.t.directory, self.directory):
             folder.chmod(0o755)
         nginx = Nginx(place, self.downloads.nginx())
-        self.t.processes.append(nginx.process)
-        self.downloads.is_accelerated, self.downloads.host = True, f"127.0.0.1:{nginx.port}"
+        self.t.processes.append(nginx)
+        self.downloads.is_accelerated, self.downloads.front = True, f"127.0.0.1:{nginx.port}"
 
     def write(self, name, data, age=86_400):
         path = self.directory / name
@@ -73,7 +73,7 @@ class Stage:
         """One call for readers that wait for the same file."""
         readers = 30 if self.t.is_brief else 100
         before = len(self.api.requests)
-        self.api.open.clear()
+        self.api.gate.clear()
         released = []
 
         def read(index):
@@ -82,7 +82,7 @@ class Stage:
                 # The other readers join while the call is held back.
                 joined = lambda: len(self.service.api("GET", "/v1/fills").json.get("items", [])) >= 1  # noqa: E731
                 self.t.eventually(joined, "no fill is active while the API is silent")
-                self.api.open.set()
+                self.api.gate.set()
                 released.append(True)
                 return None
             return self.service.read(f"/o/media/{target or name}")

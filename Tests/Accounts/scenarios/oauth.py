@@ -106,7 +106,7 @@ def oauth_refresh_token(t):
             t.bytes(service.read(f"/o/media/{name}"), content(name, SIZE), f"a read in round {number} ({way})")
             if way == "refused":
                 service.kill()
-                service.begin()
+                service.start()
     t.check(authority.issued > 2 * rounds, f"{authority.issued} tokens in {rounds} rounds")
     t.equal(authority.reused, 0, "the number of refresh tokens that were used twice")
     t.equal(len(authority.of("/token", status=400)), 0, "the number of refused refresh tokens")
@@ -116,7 +116,7 @@ def oauth_refresh_token(t):
     authority.spent.clear()
     authority.revoke_all()
     service.write("client.json", client_file(authority, refresh_token=authority.refresh_token))
-    service.begin()
+    service.start()
     t.bytes(service.read("/o/media/replaced.bin"), content("replaced.bin", SIZE), "a read with a new refresh token in the file")
 
 

@@ -1,16 +1,14 @@
 """Clients behind nginx and HAProxy: their addresses in the log, in limits and in statements that must not count."""
 
 import contextlib
-import http.client
 import json
-import shutil
 import socket
-import subprocess
 
 from harness import certificates
 from mocks.base import Mock, content, serve
-from servers import Nginx, free_port, wait_for_port
-from trial import Reply, client_context
+from harness.process import Nginx, Process, found, free_port
+from harness.http import send
+from trial import client_context
 
 from . import scenario
 
@@ -27,21 +25,14 @@ class Files(Mock):
 
 def get(service, port, source, target, fields=None, context=None):
     """A reply to a request with a token from an address of this machine."""
-    parts = {"source_address": (source, 0), "timeout": 60}
-    connection = http.client.HTTPConnection("127.0.0.1", port, **parts)
-    if context:
-        connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, **parts)
-    with contextlib.closing(connection):
-        connection.request("GET", target, None, {"Authorization": f"Bearer {service.token}", **(fields or {})})
-        response = connection.getresponse()
-        fields = {name.lower(): value for name, value in response.getheaders()}
-        return service.remember(Reply(response.status, fields, response.read()))
+    sent = {"Authorization": f"Bearer {service.token}", **(fields or {})}
+    return service.remember(send(port, "GET", target, sent, source=source, tls=context))
 
 
 def logged(t, service, identifier):
     """The address of the client in the log entry of a request."""
-    t.eventually(lambda: f'"{identifier}"' in service.log_text(), f"no log entry of {identifier}")
-    lines = [json.loads(line) for line in service.log_text().splitlines() if f'"{identifier}"' in line]
+    t.eventually(lambda: f'"{identifier}"' in service.text(), f"no log entry of {identifier}")
+    lines = [json.loads(line) for line in service.text().splitlines() if f'"{identifier}"' in line]
     return next((line["client"] for line in lines if "client" in line), None)
 
 
@@ -65,7 +56,7 @@ def proxied(t, service, fields):
             location / {{ {fields} proxy_set_header Host localhost; proxy_pass http://127.0.0.1:{service.port}; }}
         }}
     """)  # fmt: skip
-    t.processes.append(nginx.process)
+    t.processes.append(nginx)
     return nginx.port
 
 
@@ -124,10 +115,7 @@ listen relay
     bind 127.0.0.1:{port}
     server larder {address} {option}
 """)
-    program = shutil.which("haproxy") or "/usr/sbin/haproxy"
-    process = subprocess.Popen([program, "-db", "-f", file], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    t.processes.append(process)
-    wait_for_port(port, process)
+    t.processes.append(Process([found("haproxy"), "-db", "-f", file], file.with_suffix(".log"), port).start())
     return port
 
 
@@ -144,9 +132,9 @@ def proxies_haproxy(t):
             is_started=False,
         )  # fmt: skip
         address, direct = f"127.0.0.1:{service.port}", service.port
-        service.port, service.scheme, service.tls = relay(t, address, "send-proxy"), name, context
+        service.port, service.tls = relay(t, address, "send-proxy"), context
         second = relay(t, address, "send-proxy-v2")
-        service.begin()
+        service.start()
         shows(t, service, service.port, CLIENT, CLIENT, f"{name} v1", context=context)
         shows(t, service, second, OTHER, OTHER, f"{name} v2", context=context)
         status, _, errors = service.run("healthcheck", "--config", service.file)
@@ -156,7 +144,7 @@ def proxies_haproxy(t):
                 line.sendall(text)
                 with contextlib.suppress(ConnectionError):
                     t.equal(line.recv(10), b"", f"{name}: a connection of {source} with {text}")
-        t.check("does not begin with a PROXY header" in service.log_text(), f"{name}: no log entry of a closed connection")
+        t.check("does not begin with a PROXY header" in service.text(), f"{name}: no log entry of a closed connection")
 
 
 @scenario()

@@ -107,7 +107,7 @@ def purge_killed(t):
     fill(t, service, count)
     identifier = purge(t, service, upstream)
     service.kill()
-    service.begin()
+    service.start()
     first = [service.send("GET", f"/o/m/{name}") for name in random.Random(1).sample(names(count), 30)]
     t.equal({edition(reply) for reply in first}, {2}, "the editions after the restart")
     t.check(not any(map(is_hit, first)), "a hit of a selected asset after the restart")
@@ -117,7 +117,7 @@ def purge_killed(t):
     service.stop()
     status, output, errors = service.run("verify", "--data-directory", service.store)
     t.check(status == 0 and "30 assets, 30 files" in output, f"larder verify: {status} {output[:200]} {errors[:200]}")
-    service.begin()
+    service.start()
 
 
 @scenario()

@@ -12,7 +12,7 @@ import time
 import jose
 from jose import SigningKey
 from mocks.base import Answer, Mock, content, serve
-from trial import Reply
+from harness.http import Reply
 
 from . import scenario
 
@@ -241,7 +241,7 @@ def tokens_revoked(t):
     tokens.entries = [entry for entry in tokens.entries if entry["id"] == "stays"]
     tokens.write()
     service.configure({key: value for key, value in service.settings.items() if key != "access.readToken"})
-    service.begin()
+    service.start()
     for token, name in ((gone, "a removed token"), (later, "one removed before"), (read, "the old read token")):
         for spelling, values in fields_with(token).items():
             reply = send_fields(service, "/o/login/media/a.bin", values)
@@ -295,8 +295,8 @@ def tokens_reload(t):
     broken = ("{", '{"tokens":[{"id":"x","sha256":"12","scope":"read"}]}', '{"tokens":[{"id":"x"}]}', '{"tokens":7}', "")
     for text in broken[: 2 if t.is_brief else None]:
         tokens.write(text)
-        before = len(service.log_text())
-        t.eventually(lambda before=before: "oken" in service.log_text()[before:], "a broken tokens file is not logged", 15)
+        before = len(service.text())
+        t.eventually(lambda before=before: "oken" in service.text()[before:], "a broken tokens file is not logged", 15)
         t.equal(service.read("/o/media/a.bin", token=second).status, 200, f"the status with the broken file {text}")
     tokens.entries = [entry for entry in tokens.entries if entry["id"] != "first"]
     tokens.write()
@@ -327,7 +327,7 @@ def tokens_figures(t):
     rows = list(csv.reader(io.StringIO(reply.body.decode(errors="replace"))))
     named = [row for row in rows if "studio-a" in row]
     t.check(reply.fields.get("content-type", "").startswith("text/csv") and named, f"no CSV row names the token: {rows[:3]}")
-    lines = [json.loads(line) for line in service.log_text().splitlines() if '"larder.access"' in line]
+    lines = [json.loads(line) for line in service.text().splitlines() if '"larder.access"' in line]
     t.check(any(line.get("token") == "studio-a" for line in lines), "the access log does not name the token")
 
 

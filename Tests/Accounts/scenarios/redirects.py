@@ -66,7 +66,7 @@ def redirects_credentials(t):
         files |= own
     service = t.service(origins, files=files)
     plain, secure = t.mock(Gate()), t.mock(Gate())
-    secure.socket = context.wrap_socket(secure.socket, server_side=True)
+    secure.tls = context
     targets = {"port": (plain, plain.url), "scheme": (secure, f"https://127.0.0.1:{secure.port}")}
     for kind, (_, _, fields, secret) in credentials.items():
         for subject, (target, url) in targets.items():

@@ -90,7 +90,7 @@ def reload_link(t):
     publish("first", base)
     (volume / "larder.json").symlink_to("..data/larder.json")
     regular, service.file = service.file, volume / "larder.json"
-    service.begin()
+    service.start()
     service.file = regular
     publish("second", {**base, **t.origin("extra", f"{upstream.url}/extra")})
     t.eventually(lambda: is_mounted(service), "a swapped link is not noticed", NOTICE)

@@ -8,7 +8,7 @@ import time
 from mocks.base import content
 from mocks.metadata import ROLE_ARN, ContainerCredentials, InstanceMetadata, SecurityTokenService
 from mocks.objects import SIZE, Accounts, BlobStore, ObjectStore
-from trial import Broken
+from harness.checks import Broken
 
 from . import scenario
 

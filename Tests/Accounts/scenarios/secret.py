@@ -52,7 +52,7 @@ class Stage:
             "auth_credentials": "static", "auth_accessKeyId": keys.access_key, "auth_secretAccessKey": keys.secret,
             "auth_sessionToken": keys.token,
         }  # fmt: skip
-        resolve = {**YANDEX, "resolve_url": self.api.url + YANDEX["resolve_url"], "resolve_hosts": [self.downloads.host]}
+        resolve = {**YANDEX, "resolve_url": self.api.url + YANDEX["resolve_url"], "resolve_hosts": [self.downloads.front]}
         return {
             **t.origin("static", f"{self.store.url}/media", auth_type="s3", **static),
             **t.origin("file", f"{self.store.url}/media", auth_type="s3", auth_credentials="file", auth_file="aws"),

@@ -6,7 +6,7 @@ import urllib.parse
 
 import jose
 from mocks.base import content
-from trial import Broken
+from harness.checks import Broken
 
 from . import scenario
 from .readers import Files, Tokens

@@ -66,7 +66,7 @@ def streams_end(t):
     removed, kept = tokens.add("removed", "read"), tokens.add("kept", "read")
     narrowed = tokens.add("narrowed", "read")
     upstream, service = stage(t, tokens, jwt_settings(jwksFile=str(file)))
-    upstream.open.clear()
+    upstream.gate.clear()
     job = service.api("POST", "/v1/jobs", {"items": [{"origin": "media", "path": "job.bin"}]}).json["jobId"]
     streams = Streams(t, service)
     streams.add("kept", PATHS[1], kept)
@@ -87,7 +87,7 @@ def streams_end(t):
     ticket = service.api("POST", "/v1/events/tickets", None, short).json["ticket"]
     streams.check_ends(end, ("short",))
     t.equal(service.send("GET", f"/v1/events?ticket={ticket}").status, 401, "the status with a ticket of an expired token")
-    upstream.open.set()
+    upstream.gate.set()
     streams.check_open()
 
 

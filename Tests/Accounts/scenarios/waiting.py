@@ -79,7 +79,7 @@ def waiting_circuit(t):
     requests = len(upstream.requests)
     t.check(requests <= 20, f"{requests} requests to the upstream while its circuit was open")
     service.kill()
-    service.begin()
+    service.start()
     waits(t, service, job, count, "circuit")
     t.equal(shown(service, second)["state"], "cancelled", "the cancelled job after the restart")
     upstream.failing = None

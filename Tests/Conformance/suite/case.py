@@ -4,11 +4,12 @@ import json
 import re
 import sys
 import threading
-import time
 import traceback
 from dataclasses import dataclass, field
 
-from . import upstream as scripted
+from harness import upstream as scripted
+from harness.process import wait_until
+
 from .client import Connection, Failure, Response, parse_list
 
 REGISTRY = []
@@ -261,11 +262,8 @@ class Trial:
     @staticmethod
     def eventually(condition, what, limit=5):
         """Waits until the condition is true; its value."""
-        deadline = time.monotonic() + limit
-        while not (value := condition()):
-            if time.monotonic() > deadline:
-                raise Failure(f"not within {limit} s: {what}")
-            threading.Event().wait(0.02)
+        if not (value := wait_until(condition, limit)):
+            raise Failure(f"not within {limit} s: {what}")
         return value
 
     # Expectations

@@ -1,6 +1,6 @@
-"""Reads an upstream's log and prints the number of requested bytes and of distinct requested bytes.
+"""The Range field of requests. As a program: the numbers of requested and of distinct requested bytes in a log.
 
-    ranges.py LOG /path=length …
+    python3 -m harness.ranges LOG /path=length …
 
 A line of the log is `METHOD path Range status bytes`; the Range is `-` if it is absent. Requests other than GET and
 responses without bytes of the file (304, 416, …) are ignored. Prints one line per file, and `ratio R`.
@@ -10,17 +10,26 @@ import re
 import sys
 
 
-def run_of(header, length):
-    """The half-open byte range that a Range header requests."""
-    if header == "-":
-        return 0, length
-    match = re.fullmatch(r"bytes=(\d*)-(\d*)", header)
+def requested(header, length):
+    """The half-open range of bytes that a Range field requests; None: the whole file, because the field is absent or has
+    not exactly one valid byte range (RFC 9110, section 14.2). The range is empty if no byte of it exists."""
+    match = re.fullmatch(r"bytes=(\d*)-(\d*)", header or "", re.A)
     if not match or header == "bytes=-":
-        sys.exit(f"ranges.py: not a single byte range: {header}")
+        return None
     first, last = match.groups()
     if not first:
         return max(0, length - int(last)), length
-    return int(first), min(length, int(last) + 1 if last else length)
+    if last and int(last) < int(first):
+        return None
+    return int(first), min(length, int(last) + 1) if last else length
+
+
+def run_of(header, length):
+    """The requested range of a log's field, in which `-` stands for an absent one."""
+    run = (0, length) if header == "-" else requested(header, length)
+    if run is None:
+        raise ValueError(f"not a single byte range: {header}")
+    return run
 
 
 def union(runs):

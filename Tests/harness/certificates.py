@@ -78,8 +78,8 @@ def authority():
         return MADE["authority"]
 
 
-def server(kind="good", version=None):
-    """A server's `SSLContext`: "good", "expired", "future", "wrong host" or "self-signed"."""
+def files(kind="good"):
+    """Certificate and key of a server, made once: "good", "expired", "future", "wrong host" or "self-signed"."""
     own = authority()
     with LOCK:
         if kind not in MADE:
@@ -90,7 +90,12 @@ def server(kind="good", version=None):
                 "wrong host": lambda: own.issue("wrong", host="DNS:other.example"),
                 "self-signed": own.self_signed,
             }[kind]()
-        certificate, key = MADE[kind]
+        return MADE[kind]
+
+
+def server(kind="good", version=None):
+    """A server's `SSLContext` with these files."""
+    certificate, key = files(kind)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     if version is not None:
         context.set_ciphers("ALL:@SECLEVEL=0")

@@ -7,8 +7,10 @@ import socket
 import struct
 import threading
 
+from harness import upstream as scripted
+from harness.process import NotStarted
+
 from . import peers
-from . import upstream as scripted
 
 NEW_MOUNTS, NEW_NETWORK = 0x20000, 0x40000000
 RECURSIVE_PRIVATE, BIND = 0x4000 | 0x40000, 0x1000
@@ -87,7 +89,7 @@ class Isolated:
         t.upstreams.append(t.own)
         try:
             peer.start()
-        except SystemExit as refusal:
+        except NotStarted as refusal:
             t.fail(str(refusal))
         t.peer = peer
         return self

@@ -1,18 +1,17 @@
 """The caches under test: Larder, and nginx and Varnish from Debian. Each starts on a free port with a temporary
 directory; `mount` returns the path of a check's own upstream behind it."""
 
-import os
+import json
 import pathlib
 import re
 import shutil
-import signal
-import socket
 import ssl
 import subprocess
 import tempfile
-import time
 
-from . import certificates
+from harness import certificates, process
+from harness.process import free_port
+
 from .client import Connection, Failure
 
 #: The timeouts of every test origin; the peers have similar ones.
@@ -26,12 +25,6 @@ ORIGIN = {
 }  # fmt: skip
 
 
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
 class Peer:
     """A cache in its own process."""
 
@@ -43,51 +36,30 @@ class Peer:
     def __init__(self, jobs):
         self.jobs = jobs
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix=f"conformance-{self.name}."))
-        self.log = self.directory / "log"
-        self.port = free_port()
         self.process = None
 
     @property
     def address(self):
-        return ("127.0.0.1", self.port)
+        return ("127.0.0.1", self.process.port)
+
+    @property
+    def log(self):
+        return self.process.log
 
     def start(self):
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(self.command(), stdout=log, stderr=log, env=self.environment())
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and self.process.poll() is None:
-            if self.is_ready():
-                return
-            time.sleep(0.05)
-        self.stop()
-        raise SystemExit(f"{self.name} did not start; its last words:\n{self.log.read_text(errors='replace')[-2000:]}")
+        self.process = self.made()
+        self.process.start()
 
-    def environment(self):
-        return {name: value for name, value in os.environ.items() if not name.startswith("LARDER_")}
-
-    def is_ready(self):
-        try:
-            socket.create_connection(self.address, timeout=1).close()
-            return True
-        except OSError:
-            return False
+    def made(self):
+        """The process, not started yet."""
+        raise NotImplementedError
 
     def stop(self):
         """Terminates the process; returns its faults."""
-        faults = []
-        if self.process.poll() is not None:
-            faults.append(f"{self.name} ended by itself with {self.process.returncode}")
-        else:
-            self.process.send_signal(signal.SIGTERM)
-            try:
-                code = self.process.wait(timeout=60)
-                if code != 0:
-                    faults.append(f"{self.name} answered SIGTERM with exit code {code}")
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
-                faults.append(f"{self.name} did not end within 60 s of SIGTERM")
-        return faults
+        if not self.process.is_running:
+            return [f"{self.name} ended by itself with {self.process.process.returncode}"]
+        code = self.process.stop()
+        return [f"{self.name} answered SIGTERM with exit code {code}"] if code != 0 else []
 
     def remove(self):
         shutil.rmtree(self.directory, ignore_errors=True)
@@ -111,7 +83,7 @@ class Larder(Peer):
     def __init__(self, jobs, program, settings=(), is_tls=False):
         super().__init__(jobs)
         self.program = str(pathlib.Path(program).resolve())
-        self.settings = list(settings)
+        self.settings = ["upstream.maxTransfers=1024", *settings]
         if is_tls:
             authority = certificates.authority()
             certificate, key = authority.issue("larder")
@@ -125,24 +97,15 @@ class Larder(Peer):
         self.has_fallbacks = self.knows(f"fallbackDirectory={self.fallbacks}")
 
     def knows(self, setting):
-        """Whether the program has this setting."""
+        """Whether the program has this setting; it is used then."""
         command = [self.program, "config", "--set", setting]
-        return subprocess.run(command, capture_output=True, env=self.environment(), cwd=self.directory).returncode == 0
+        environment = process.clean_environment()
+        is_known = subprocess.run(command, capture_output=True, env=environment, cwd=self.directory).returncode == 0
+        self.settings += [setting] if is_known else []
+        return is_known
 
-    def command(self):
-        settings = ["upstream.maxTransfers=1024", "log.level=debug", f"dataDirectory={self.directory / 'store'}"]
-        if self.has_credentials:
-            settings.append(f"credentialsDirectory={self.credentials}")
-        if self.has_fallbacks:
-            settings.append(f"fallbackDirectory={self.fallbacks}")
-        flags = [part for setting in settings + self.settings for part in ("--set", setting)]
-        return [self.program, "serve", "--listen", f"127.0.0.1:{self.port}", *flags]
-
-    def is_ready(self):
-        try:
-            return self.api("GET", "/health/ready").status == 200
-        except (OSError, Failure):
-            return False
+    def made(self):
+        return process.Larder(self.program, self.directory, settings=self.settings, level="debug", tls=self.tls)
 
     def api(self, method, path, body=None, headers=()):
         """Calls Larder's own API; `body` is bytes."""
@@ -158,8 +121,6 @@ class Larder(Peer):
         return 0, "/base"
 
     def mount(self, label, upstream, settings):
-        import json
-
         merged = dict(ORIGIN, baseURL=upstream.url + upstream.prefix, maxTransfers=64)
         for key, value in settings.items():
             nested = isinstance(value, dict) and isinstance(merged.get(key), dict)
@@ -180,37 +141,23 @@ class Nginx(Peer):
 
     name = "nginx"
 
-    def command(self):
-        configuration = self.directory / "nginx.conf"
-        configuration.write_text(self.configuration())
-        program = shutil.which("nginx") or "/usr/sbin/nginx"
-        return [program, "-p", self.directory, "-c", configuration, "-e", self.directory / "error.log"]
-
-    def configuration(self):
-        user = "user root;" if os.geteuid() == 0 else ""
-        places = " ".join(
-            f"{name}_temp_path {self.directory}/temp;" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-        )
-        return f"""
-            {user} daemon off; worker_processes 1; pid {self.directory}/pid;
-            events {{ worker_connections 4096; }}
-            http {{
-                {places} access_log off;
-                proxy_cache_path {self.directory}/cache keys_zone=cache:16m;
-                server {{
-                    listen 127.0.0.1:{self.port};
-                    location ~ "^/u(?<upstream_port>[0-9]+)/" {{
-                        proxy_pass http://127.0.0.1:$upstream_port$request_uri;
-                        proxy_http_version 1.1; proxy_set_header Connection "";
-                        if_modified_since before;
-                        slice 1m; proxy_set_header Range $slice_range;
-                        proxy_cache cache; proxy_cache_key $uri$is_args$args$slice_range;
-                        proxy_cache_revalidate on; proxy_cache_lock on; proxy_cache_use_stale off;
-                        proxy_connect_timeout 2s; proxy_read_timeout 1s; proxy_next_upstream off;
-                    }}
-                }}
-            }}
-        """
+    def made(self):
+        return process.Nginx(self.directory, """
+            access_log off;
+            proxy_cache_path DIRECTORY/cache keys_zone=cache:16m;
+            server {
+                listen 127.0.0.1:{port};
+                location ~ "^/u(?<upstream_port>[0-9]+)/" {
+                    proxy_pass http://127.0.0.1:$upstream_port$request_uri;
+                    proxy_http_version 1.1; proxy_set_header Connection "";
+                    if_modified_since before;
+                    slice 1m; proxy_set_header Range $slice_range;
+                    proxy_cache cache; proxy_cache_key $uri$is_args$args$slice_range;
+                    proxy_cache_revalidate on; proxy_cache_lock on; proxy_cache_use_stale off;
+                    proxy_connect_timeout 2s; proxy_read_timeout 1s; proxy_next_upstream off;
+                }
+            }
+        """.replace("DIRECTORY", str(self.directory)), is_started=False)
 
     def upstream_place(self, slot, label):
         port = free_port()
@@ -229,16 +176,16 @@ class Varnish(Peer):
         super().__init__(jobs)
         self.backends = [free_port() for _ in range(jobs)]
 
-    def command(self):
-        vcl = self.directory / "default.vcl"
+    def made(self):
+        vcl, port = self.directory / "default.vcl", free_port()
         vcl.write_text(self.configuration())
-        program = shutil.which("varnishd") or "/usr/sbin/varnishd"
         waits = ["connect_timeout=2", "first_byte_timeout=1", "between_bytes_timeout=1", "default_grace=0"]
         flags = [part for wait in waits for part in ("-p", wait)]
-        return [
-            program, "-F", "-j", "none", "-n", self.directory / "work", "-f", vcl, "-a", f"127.0.0.1:{self.port}",
-            "-s", "malloc,512m", *flags,
+        command = [
+            process.found("varnishd") or "varnishd", "-F", "-j", "none", "-n", self.directory / "work", "-f", vcl, "-a",
+            f"127.0.0.1:{port}", "-s", "malloc,512m", *flags,
         ]  # fmt: skip
+        return process.Process(command, self.directory / "log", port, name="Varnish")
 
     def configuration(self):
         backends = "".join(

@@ -1,23 +1,29 @@
-"""The scripted upstream: a threaded TCP server with correct or faulty HTTP, as a check requires.
+"""The upstream of the test programs: a threaded TCP server with correct or faulty HTTP, as a check requires.
 
 A handler is called as `handler(request, connection)` for every request and writes any bytes to the connection:
-`asset(…)` is correct, an `Answer` is one fixed response, a list is one handler after the other (the last repeats).
+`asset(…)` is correct, an `Answer` is one fixed response, a list is one handler after the other (the last repeats). A
+subclass of `Upstream` with a method `answer(request)` returns the `Answer` or the handler of each request instead.
 """
 
+import functools
 import random
-import re
 import socket
 import struct
 import threading
 import time
 import traceback
+import urllib.parse
 from dataclasses import dataclass, field
 from email.utils import formatdate, parsedate_to_datetime
+
+from . import ranges
 
 #: Old enough for any heuristic freshness, and for a strong date validator (RFC 9110 §8.8.2.2).
 LAST_MODIFIED = "Wed, 01 Jan 2020 10:00:00 GMT"
 PERIOD = 1_000_003  # a prime: no two aligned blocks are equal
 PATTERNS = {}
+#: Bytes of a body that are written at once, so that a closed connection ends a transfer early.
+PIECE = 256 << 10
 NO_BODY = (204, 304)
 REASONS = {
     200: "OK", 204: "No Content", 205: "Reset Content", 206: "Partial Content", 301: "Moved Permanently", 302: "Found",
@@ -39,6 +45,12 @@ def pattern(first, end, seed=0):
         parts.append(block[offset : offset + run])
         first += run
     return b"".join(parts)
+
+
+@functools.lru_cache(maxsize=64)
+def content(name, size):
+    """The bytes of the file `name`, without a period."""
+    return random.Random(name).randbytes(size)
 
 
 def http_date(offset_seconds=0):
@@ -65,8 +77,17 @@ class Request:
     time: float
     #: The number of the connection, counted from 1.
     connection: int
-    #: The number of the request in this check, counted from 1.
+    #: The number of the request at this upstream, counted from 1.
     number: int
+    #: The status of the response, and the number of body bytes that were written.
+    status: int = 0
+    sent: int = 0
+    #: A remark of the upstream, such as the user or the access key.
+    account: str = ""
+
+    def __post_init__(self):
+        #: The header fields by their lower-case names.
+        self.fields = {name.lower(): value for name, value in self.headers}
 
     def all(self, name):
         return [value for key, value in self.headers if key.lower() == name.lower()]
@@ -79,6 +100,30 @@ class Request:
     @property
     def range(self):
         return self.get("Range")
+
+    @property
+    def path(self):
+        """The path as it was sent."""
+        return self.target.partition("?")[0]
+
+    @property
+    def query(self):
+        """The query as it was sent."""
+        return self.target.partition("?")[2]
+
+    @property
+    def name(self):
+        """The decoded path."""
+        return urllib.parse.unquote(self.path)
+
+    @property
+    def parameters(self):
+        return dict(urllib.parse.parse_qsl(self.query, keep_blank_values=True))
+
+    @property
+    def form(self):
+        """The members of a body in the form encoding."""
+        return dict(urllib.parse.parse_qsl(self.body.decode(), keep_blank_values=True))
 
 
 @dataclass
@@ -102,22 +147,25 @@ class Answer:
     close: bool = False
     #: Closes the connection after this many bytes of the body.
     cut: int = None
+    #: An event for which the second half of the body waits.
+    hold: object = None
 
-    def fields(self):
+    def fields(self, offset=0):
         fields = field_list(self.headers)
         given = {name.lower() for name, _ in fields}
         if self.date and "date" not in given:
-            fields.insert(0, ("Date", http_date()))
+            fields.insert(0, ("Date", http_date(offset)))
         if self.chunked:
             fields.append(("Transfer-Encoding", "chunked"))
         elif self.length and self.status not in NO_BODY and not given & {"content-length", "transfer-encoding"}:
             fields.append(("Content-Length", str(len(self.body))))
         return fields
 
-    def head(self):
+    def head(self, offset=0):
+        """The head; `offset` is the difference of the server's clock in seconds."""
         text = "".join(f"HTTP/1.1 {status} Interim\r\n{lines(field_list(more))}\r\n" for status, more in self.interim)
         reason = REASONS.get(self.status, "Other") if self.reason is None else self.reason
-        text += f"HTTP/{self.http} {self.status} {reason}\r\n{lines(self.fields())}\r\n"
+        text += f"HTTP/{self.http} {self.status} {reason}\r\n{lines(self.fields(offset))}\r\n"
         return text.encode("latin-1")
 
     def encoded_body(self):
@@ -197,21 +245,12 @@ class Asset:
 
     def run(self, request):
         """The run of bytes to send, None for the whole, or "unsatisfiable"."""
-        match = re.fullmatch(r"bytes=(\d*)-(\d*)", request.range or "")
         condition = request.get("If-Range")
         strong = [value for value in (self.etag, self.last_modified) if value and not value.startswith("W/")]
-        if not self.ranges or request.method != "GET" or not match or match.group(0) == "bytes=-":
+        if not self.ranges or request.method != "GET" or (condition is not None and condition not in strong):
             return None
-        if condition is not None and condition not in strong:
-            return None
-        first, last = match.groups()
-        if not first:
-            run = (max(0, self.size - int(last)), self.size)
-        else:
-            if last and int(last) < int(first):
-                return None
-            run = (int(first), min(self.size, int(last) + 1) if last else self.size)
-        return run if run[0] < run[1] else "unsatisfiable"
+        run = ranges.requested(request.range, self.size)
+        return run if run is None or run[0] < run[1] else "unsatisfiable"
 
 
 def asset(
@@ -248,6 +287,8 @@ class Connection:
     def __init__(self, upstream, peer, number):
         self.upstream, self.socket, self.number = upstream, peer, number
         self.is_open = True
+        #: Whether a request is being answered.
+        self.is_busy = False
         self.buffer = b""
         self.request = None
 
@@ -257,11 +298,23 @@ class Connection:
 
     def answer(self, answer):
         """Sends a whole `Answer` to the current request; without its body for a HEAD."""
-        self.send(answer.head())
+        self.request.status = answer.status
+        self.send(answer.head(self.upstream.offset))
         body = answer.encoded_body() if answer.status not in NO_BODY and self.request.method != "HEAD" else b""
-        self.send(body if answer.cut is None else body[: answer.cut])
+        view = memoryview(body if answer.cut is None else body[: answer.cut])
+        half = len(view) // 2 if answer.hold else 0
+        self.send_body(view[:half])
+        if answer.hold and body:
+            self.wait(answer.hold, 60)
+        self.send_body(view[half:])
         if answer.close or not answer.length or answer.cut is not None:
             self.close()
+
+    def send_body(self, view):
+        for start in range(0, len(view), PIECE):
+            piece = view[start : start + PIECE]
+            self.send(piece)
+            self.request.sent += len(piece)
 
     def close(self):
         """Closes the connection (FIN)."""
@@ -322,7 +375,7 @@ class Connection:
 
 @dataclass
 class Upstream:
-    """A listener and its received requests; every check has its own."""
+    """A listener and its received requests."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -336,18 +389,27 @@ class Upstream:
     faults: list = field(default_factory=list)
     #: The number of accepted connections.
     connections: int = 0
+    #: The difference between the clock of the server and the real one, in seconds.
+    offset: int = 0
 
     def __post_init__(self):
         self.ended = threading.Event()
+        #: Cleared, it holds all answers back.
+        self.gate = threading.Event()
+        self.gate.set()
         self.lock = threading.Condition()
         self.open = set()
         self.taken = 0
-        self.listener = socket.socket()
-        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.listener.bind((self.host, self.port))
-        self.listener.listen(128)
+        self.listener = self.listen()
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
+
+    def listen(self):
+        listener = socket.socket(socket.AF_INET6 if ":" in self.host else socket.AF_INET)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((self.host, self.port))
+        listener.listen(1024)
+        return listener
 
     @property
     def url(self):
@@ -361,6 +423,7 @@ class Upstream:
     def close(self):
         """Stops listening and ends every connection. The port stays bound, so that no other test server gets it."""
         self.ended.set()
+        self.gate.set()
         try:
             self.listener.shutdown(socket.SHUT_RDWR)
         except OSError:
@@ -372,8 +435,12 @@ class Upstream:
             self.listener.bind((self.host, self.port))
         except OSError:
             pass
+        self.cut(also_idle=True)
+
+    def cut(self, also_idle=False):
+        """Closes the connections of all transfers in progress."""
         with self.lock:
-            connections = list(self.open)
+            connections = [connection for connection in self.open if also_idle or connection.is_busy]
         for connection in connections:
             try:
                 connection.socket.shutdown(socket.SHUT_RDWR)
@@ -417,18 +484,24 @@ class Upstream:
         try:
             parts = connection.next_request()
         except (ValueError, IndexError):
-            self.faults.append(f"the cache sent a malformed request: {connection.buffer[:80]!r}")
+            self.fault(f"the cache sent a malformed request: {connection.buffer[:80]!r}")
             return False
         if parts is None:
             return False
         connection.request = request = self.note(connection, *parts)
+        connection.is_busy = True
+        self.gate.wait(60)
         try:
             self.next_handler()(request, connection)
         except OSError:
             raise
         except Exception:
-            self.faults.append("the scripted upstream failed: " + traceback.format_exc(limit=-2).replace("\n", " "))
+            self.fault("the upstream failed: " + traceback.format_exc(limit=-2).replace("\n", " "))
             return False
+        finally:
+            connection.is_busy = False
+            with self.lock:
+                self.lock.notify_all()
         return request.version == "HTTP/1.1" and (request.get("Connection") or "").lower() != "close"
 
     def note(self, connection, method, target, version, headers, body):
@@ -446,9 +519,31 @@ class Upstream:
             if isinstance(handler, (list, tuple)):
                 handler = handler[min(self.taken, len(handler) - 1)]
                 self.taken += 1
-        return handler if handler is not None else Answer(599)
+        return handler if handler is not None else lambda request, connection: self.answer(request)(request, connection)
+
+    def answer(self, request):
+        """The response to a request, or its handler, without `handler`."""
+        return Answer(599)
+
+    def fault(self, sentence):
+        self.faults.append(f"{type(self).__name__}: {sentence}")
+
+    def of(self, text="", method=None, status=None):
+        """The recorded requests with this text in their target."""
+        return [
+            request for request in list(self.requests)
+            if text in request.target and method in (None, request.method) and status in (None, request.status)
+        ]  # fmt: skip
+
+    def wait(self, condition, seconds=20):
+        """Waits until `condition()` holds; it is evaluated with each request and each response. Returns whether it holds."""
+        with self.lock:
+            return self.lock.wait_for(condition, seconds)
 
     def await_requests(self, count, limit):
         """Whether this many requests arrived within the limit."""
+        return self.wait(lambda: len(self.requests) >= count, limit)
+
+    def forget(self):
         with self.lock:
-            return self.lock.wait_for(lambda: len(self.requests) >= count, timeout=limit)
+            self.requests.clear()

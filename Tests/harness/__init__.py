@@ -1,0 +1,1 @@
+"""What all test programs share: processes, an upstream, checks with their results, requests, certificates and tools."""
