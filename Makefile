@@ -34,27 +34,9 @@ run: setup ## build for release and serve on LISTEN with the store in DATA
 	@scripts/welcome $(LISTEN)
 	@exec $(LARDER) serve --listen $(LISTEN) --data-directory $(DATA) $(ARGS)
 
-test: setup ## run all tests: HTTP conformance over real sockets, then the tests of each target (SEED=random, or a printed number)
+test: setup ## run all tests, some parts at the same time, and print the time of each part (ONLY=accounts,swift JOBS=2 SEED=random, or a printed number)
 	@command -v python3 >/dev/null || scripts/apt python3
-	swift build --build-tests
-	@Tests/Conformance/run.py --larder .build/debug/larder --jobs 8
-	@Tests/Conformance/run.py --larder .build/debug/larder --jobs 8 --tls --only 'range syntax'
-	@scripts/upstreams .build/debug/larder --brief
-	@scripts/api .build/debug/larder --brief
-	@scripts/media .build/debug/larder --brief
-	@scripts/client .build/debug/larder
-	@scripts/ui .build/debug/larder --brief
-	@scripts/monitoring .build/debug/larder --brief
-	@scripts/traces .build/debug/larder --brief
-	@scripts/network .build/debug/larder --brief
-	@scripts/accounts .build/debug/larder --brief
-	@scripts/readme .build/debug/larder
-	@scripts/packaging .build/debug/larder
-	@scripts/kubernetes .build/debug/larder --brief
-	@ONLY=overlap,herd,cuts,slow scripts/fills .build/debug/larder --brief
-	@Benchmarks/bench .build/debug/larder --brief
-	@BRIEF=1 SEED=$(if $(filter random,$(SEED)),,$(or $(SEED),1)) ONLY=kill,flips,catalog,full,small,aborts,load,fuzz scripts/faults .build/debug/larder
-	@LARDER_TEST_SEED='$(SEED)' scripts/tests
+	@ONLY='$(ONLY)' SEED='$(SEED)' Tests/parts.py $(if $(JOBS),--jobs $(JOBS))
 
 unit: setup ## run the tests of pure code in parallel, one to two minutes after a build (ONLY=regex of Target.Suite/test)
 	swift build --build-tests

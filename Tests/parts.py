@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Builds the tests and runs the parts of `make test`, some at the same time; prints the output of each part at its end,
+and a table of times at last.
+
+    parts.py
+    parts.py --only swift,accounts --jobs 1
+    parts.py --list
+
+The longest parts start first. All parts run, also after a failure. SEED is the seed of the fault trials and of the Swift
+tests (default 1; `random`: new ones).
+"""
+
+import argparse
+import os
+import pathlib
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+
+sys.dont_write_bytecode = True
+
+from harness import checks, process, venv  # noqa: E402
+
+LARDER = ".build/debug/larder"
+SWIFT = ["scripts/tests", "--skip-build"]
+#: Targets with a part of their own; the part `swift-others` runs all other targets.
+LARGE = ["CacheEngineTests", "CacheAPITests"]
+FAULTS = "kill,flips,catalog,full,small,aborts,load,fuzz"
+
+
+@dataclass
+class Part:
+    """One command, with additional environment variables."""
+
+    name: str
+    command: list
+    variables: dict = field(default_factory=dict)
+    #: Runs after the others, without another part beside it: it measures times.
+    is_alone: bool = False
+    #: Elapsed time, and processor time of the part with all its processes.
+    seconds: float = 0
+    processor: float = 0
+    status: int = None
+
+
+def swift(name, *options):
+    return Part(f"swift-{name}", [*SWIFT, *options], {"LARDER_TEST_SEED": os.environ.get("SEED", "")})
+
+
+def brief(name, *options, program=None, **variables):
+    return Part(name, [program or f"scripts/{name}", LARDER, "--brief", *options], variables)
+
+
+def parts():
+    """All parts, the longest first."""
+    conformance = ["Tests/Conformance/run.py", "--larder", LARDER, "--jobs", "8"]
+    seed = os.environ.get("SEED") or "1"
+    return [
+        swift("engine", "--filter", f"^{LARGE[0]}\\."),
+        swift("api", "--filter", f"^{LARGE[1]}\\."),
+        brief("accounts"),
+        Part("faults", ["scripts/faults", LARDER], {"BRIEF": "1", "ONLY": FAULTS, "SEED": "" if seed == "random" else seed}),
+        swift("others", "--skip", f"^({'|'.join(LARGE)})\\."),
+        Part("conformance", conformance),
+        brief("ui"),
+        brief("network"),
+        brief("traces"),
+        brief("monitoring"),
+        brief("client"),
+        brief("media"),
+        brief("api"),
+        brief("upstreams"),
+        Part("conformance-tls", [*conformance, "--tls", "--only", "range syntax"]),
+        brief("packaging"),
+        Part("readme", ["scripts/readme", LARDER]),
+        brief("kubernetes"),
+        brief("fills", ONLY="overlap,herd,cuts,slow"),
+        Part("bench", ["Benchmarks/bench", LARDER, "--brief"], is_alone=True),
+    ]
+
+
+class Run:
+    """Runs parts in threads, and shows them."""
+
+    def __init__(self, jobs):
+        self.jobs, self.directory = jobs, pathlib.Path(tempfile.mkdtemp(prefix="larder-tests."))
+        self.running, self.lock, self.ended = {}, threading.Lock(), []
+        process.at_end(self.end)
+
+    def all(self, chosen):
+        waiting = [part for part in chosen if not part.is_alone]
+        workers = [threading.Thread(target=self.work, args=(waiting,), daemon=True) for _ in range(self.jobs)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            while worker.is_alive():  # so that a signal is handled
+                worker.join(0.5)
+        self.work([part for part in chosen if part.is_alone])
+
+    def work(self, waiting):
+        while True:
+            with self.lock:
+                if not waiting:
+                    return
+                part = waiting.pop(0)
+            self.one(part)
+
+    def one(self, part):
+        checks.say(f"started: {part.name}")
+        environment = {**os.environ, "ONLY": "", **part.variables}
+        command = process.Process(part.command, self.directory / f"{part.name}.log", None, environment, checks.ROOT)
+        began = time.monotonic()
+        with self.lock:
+            self.running[part.name] = command.launch()
+        _, status, usage = os.wait4(command.process.pid, 0)
+        part.status = command.process.returncode = os.waitstatus_to_exitcode(status)
+        part.seconds, part.processor = time.monotonic() - began, usage.ru_utime + usage.ru_stime
+        with self.lock:
+            del self.running[part.name]
+            self.ended.append(part)
+        verdict = "passed" if part.status == 0 else f"FAILED with {part.status}"
+        checks.say(f"\n== {part.name}: {verdict}, {part.seconds:.0f} s\n{command.text().rstrip()}\n")
+
+    def end(self):
+        """Ends parts that still run after an interruption; they end their own processes."""
+        for command in self.running.values():
+            if command.is_running:
+                os.killpg(command.process.pid, signal.SIGTERM)
+        process.wait_until(lambda: not any(command.is_running for command in self.running.values()), 20)
+
+    def table(self):
+        print(f"  {'part':18}{'seconds':>9}{'processor':>11}  result")
+        for part in sorted(self.ended, key=lambda part: -part.seconds):
+            result = "passed" if part.status == 0 else "FAILED"
+            print(f"  {part.name:18}{part.seconds:>9.0f}{part.processor:>11.0f}  {result}")
+
+
+def is_built(run):
+    """Builds all targets and tests; returns whether that succeeds."""
+    build, began = Part("build", ["swift", "build", "--build-tests"]), time.monotonic()
+    build.status = subprocess.call(build.command, cwd=checks.ROOT)
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    build.seconds, build.processor = time.monotonic() - began, usage.ru_utime + usage.ru_stime
+    run.ended.append(build)
+    return build.status == 0
+
+
+def main():
+    known = {part.name: part for part in parts()}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=os.environ.get("ONLY", ""), help="beginnings of names, with commas")
+    parser.add_argument("--jobs", type=int, default=2 * (os.cpu_count() or 1), help="parts at the same time")
+    parser.add_argument("--skip-build", action="store_true", help="the tests are built already")
+    parser.add_argument("--list", action="store_true", help="print the parts and their commands")
+    options = parser.parse_args()
+    if options.list:
+        for part in known.values():
+            print(f"{part.name:18}{' '.join(part.command)}")
+        return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    chosen, began, run = checks.chosen(known, options.only), time.monotonic(), Run(options.jobs)
+    # Before the parts, which would wait for the lock of apt.
+    venv.packages("nginx", "python3", "curl", "openssl", "wrk")
+    if options.skip_build or is_built(run):
+        run.all([known[name] for name in chosen])
+    run.table()
+    failed = [part.name for part in run.ended if part.status]
+    seconds = time.monotonic() - began
+    names = f": {', '.join(failed)}" if failed else ""
+    print(f"test: {len(run.ended)} parts, {seconds / 60:.1f} minutes, {len(failed)} failed{names}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
