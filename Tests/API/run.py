@@ -71,7 +71,7 @@ class Stage:
             (directory / name).mkdir(mode=0o700)
         (directory / "keys" / "test.key").write_text("0123456789abcdef0123456789abcdef")
         (directory / "master").mkdir()
-        (directory / "master" / "first").write_text("0123456789abcdef0123456789abcdef")
+        (directory / "master" / "first").write_text("0123456789abcdef" * 4)
         (directory / "master" / "first").chmod(0o600)
         self.folders = [directory / "credentials", directory / "fallbacks"]
         settings = [

@@ -84,7 +84,8 @@ struct MasterKeyReader: Sendable {
                 throw fault("The key file \(name) cannot be read; check its permissions.")
             }
             guard let key = Self.key(Array(bytes)) else {
-                throw fault("The key file \(name) must have 32 random bytes, 64 hexadecimal digits, or Base64 of 32 bytes.")
+                throw fault(
+                    "The key file \(name) must have 32 random bytes, 64 hexadecimal digits, or Base64 of 32 bytes.")
             }
             keys.append(MasterKey(id: id, key: key))
         }
@@ -96,7 +97,9 @@ struct MasterKeyReader: Sendable {
     /// The 32 bytes of a key: as they are, or as one line of hexadecimal digits or Base64. Nil for anything else.
     static func key(_ bytes: [UInt8]) -> [UInt8]? {
         // A text of 32 characters has far fewer random bits than a key.
-        if bytes.count == 32 { return bytes.allSatisfy { (0x20...0x7E).contains($0) || [9, 10, 13].contains($0) } ? nil : bytes }
+        if bytes.count == 32 {
+            return bytes.allSatisfy { (0x20...0x7E).contains($0) || [9, 10, 13].contains($0) } ? nil : bytes
+        }
         guard bytes.count <= mostBytes else { return nil }
         let line = String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
         let key =

@@ -45,7 +45,8 @@ import Testing
         arguments: [
             ("short", Data(repeating: 1, count: 31), 0o600, "short"),
             ("long", Data(repeating: 1, count: 33), 0o600, "long"),
-            ("open", Data(repeating: 1, count: 32), 0o644, "0600"), ("empty", Data(), 0o600, "empty"), ("text", Data("correct horse battery staple pas".utf8), 0o600, "text"),
+            ("open", Data(repeating: 1, count: 32), 0o644, "0600"), ("empty", Data(), 0o600, "empty"),
+            ("text", Data("correct horse battery staple pas".utf8), 0o600, "text"),
             ("twice.key", Data(repeating: 1, count: 32), 0o600, "twice"),
             ("b d", Data(repeating: 1, count: 32), 0o600, "b d"),
         ])
