@@ -114,7 +114,8 @@ let package = Package(
             name: "EvictionBench", dependencies: ["CacheCore", "CacheSimulation", "TestChance"],
             path: "Benchmarks/Eviction", swiftSettings: settings),
         .executableTarget(
-            name: "MicroBench", dependencies: ["CacheCore", "CacheStore", "TestChance", logging],
+            name: "MicroBench",
+            dependencies: ["CacheAPI", "CacheCore", "CacheEngine", "CacheStore", "TestChance", logging],
             path: "Benchmarks/Micro", swiftSettings: settings),
         .target(
             name: "FuzzSurfaces", dependencies: ["CacheAPI", "CacheCore", "CacheEngine", "CacheStore", "TestMedia"],

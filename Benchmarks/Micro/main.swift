@@ -93,6 +93,8 @@ for count in [10_000, 100_000, 1_000_000] {
     }
 }
 
+assetLists()
+
 try await commits()
 
 /// Measured in wall-clock time, because the disk dominates.

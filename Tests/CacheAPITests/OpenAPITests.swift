@@ -50,59 +50,74 @@ import Testing
         #expect(count > 80)
     }
 
+    /// Samples of the documents by their schemas.
+    private static let documents: [(String, [JSON])] = [
+        ("Asset", [Samples.asset, Samples.bareAsset].map { AssetDocument($0).json }),
+        ("ProbeReport", [ProbeDocument(Samples.probe).json]),
+        ("Timings", [Samples.timings, TransferTimings()].map { TimingsDocument($0).json }),
+        ("Job", [JobDocument(Samples.job).json]),
+        ("JobItem", Samples.items.map { JobItemDocument($0).json }),
+        ("Media", Samples.media.map { MediaDocument($0).json }),
+        (
+            "PlayRequest",
+            (Samples.items.compactMap(\.play)
+                + Samples.choices.map { PlayRequest(time: 0..<1, renditions: $0) }).map {
+                    PlayRequestDocument($0).json
+                }
+        ),
+        ("RecordedError", [RecordedErrorDocument(RecordedError(code: "internal", message: "")).json]),
+        ("Stats", [Self.stats, Samples.stats(capacityBytes: nil).document().json]),
+        ("ReaderStats", Self.stats["readers"]?.array ?? []),
+        (
+            "SignedURL",
+            [SignedURLDocument(url: "/o/media/a?exp=1&kid=k&sig=s", expiresAt: Samples.time, kid: "k").json]
+        ),
+        ("Access", [AccessDocument(nil).json, AccessDocument(Samples.reader).json]),
+        ("AccessToken", [AccessDocument(Samples.reader).json["token"] ?? .null]),
+        ("AccessOperation", AccessDocument(nil).json["operations"]?.array ?? []),
+        ("OriginStats", Self.stats["origins"]?.array ?? []),
+        ("OriginCircuit", Self.stats["origins"]?.array.compactMap { $0["circuit"] } ?? []),
+        ("Circuit", Self.stats["failingServers"]?.array ?? []),
+        ("HistoryStep", [HistoryStep(at: Samples.time, figures: Samples.figures).document.json]),
+        (
+            "TopAsset",
+            [TopAsset(assetID: Samples.id, key: "k", servedBytes: 1, servedFromCacheBytes: 1, requests: 1)].map {
+                TopAssetDocument($0).json
+            }
+        ),
+        ("Fill", Samples.fills.map { FillDocument($0).json }),
+        ("Workers", [Samples.load, TransferLoad()].map { WorkersDocument($0).json }),
+        ("Explanation", Self.explanations),
+        ("ConnectionCounts", [WorkersDocument(Samples.load).json["connections"] ?? .null]),
+        ("Policy", Samples.policies.map(\.json)),
+        ("QuotaOwner", Samples.quotaOwners.map { QuotaOwnerDocument($0).json }),
+        ("QuotaStatus", [QuotaDocument(Samples.quotaStanding).json]),
+        ("EvictionReport", [EvictionReportDocument(Samples.eviction).json]),
+        ("Eviction", [EvictionDocument(Samples.evictionRecord).json]),
+        ("EvictionCandidate", Self.candidates),
+        ("PurgePlan", [PurgePlanDocument(Samples.purgePlan).json]),
+        ("SimulationResults", [SimulationDocument(Samples.simulations).json]),
+        ("SimulationResult", SimulationDocument(Samples.simulations).json["items"]?.array ?? []),
+        ("PolicyCurve", [PolicyCurveDocument(Samples.curve).json]), ("ByteRun", [RangeDocument(0..<1).json]),
+        ("Scrub", [Samples.scrub, ScrubReport(id: "s", startedAt: Samples.time)].map { ScrubDocument($0).json }),
+        ("LoadFigures", [Self.stats["load"] ?? .null]),
+        ("LoadCounts", [Self.stats["load"]?["reads"] ?? .null]),
+        ("IntegrityFigures", [Self.stats["integrity"] ?? .null]),
+        ("MapBucket", [AssetMapDocument.Bucket(MapBucket(range: 0..<10, cached: 0.5, heat: 2)).json]),
+        ("Origin", Self.observedOrigins),
+        ("Observation", Self.observedOrigins[0]["observations"]?.array ?? []),
+        ("Configuration", Self.configurations),
+        ("ConfigurationError", Self.configurations.compactMap { $0["error"] }.filter { $0 != .null }),
+        ("ConfigurationSetting", Self.configurations.flatMap { $0["settings"]?.array ?? [] }),
+        ("ReloadResult", [ReloadDocument(Samples.reload).json]),
+        ("Encryption", [EncryptionDocument(Samples.encryption).json]),
+        ("ErasureReceipt", [ErasureReceiptDocument(Samples.receipt).json]),
+        ("Problem", Self.problems),
+    ]
+
     @Test("Every document matches its schema and covers all properties")
     func everyDocumentFitsItsSchemaAndUsesAllOfIt() {
-        let documents: [(String, [JSON])] = [
-            ("Asset", [Samples.asset.json, Samples.bareAsset.json]), ("ProbeReport", [Samples.probe.json]),
-            ("Timings", [Samples.timings.json, TransferTimings().json]), ("Job", [Samples.job.json]),
-            ("JobItem", Samples.items.map(\.json)), ("Media", Samples.media.map(\.json)),
-            (
-                "PlayRequest",
-                Samples.items.compactMap { $0.play?.json }
-                    + Samples.choices.map { PlayRequest(time: 0..<1, renditions: $0).json }
-            ),
-            ("RecordedError", [RecordedError(code: "internal", message: "").json]),
-            ("Stats", [Samples.stats().json(readers: Self.readers), Samples.stats(capacityBytes: nil).json]),
-            ("ReaderStats", Samples.stats().json(readers: Self.readers)["readers"]?.array ?? []),
-            (
-                "SignedURL",
-                [["url": "/o/media/a?exp=1&kid=k&sig=s", "expiresAt": "2027-01-01T00:00:00Z", "kid": "k"]]
-            ),
-            ("Access", [AccessReport(nil).json, AccessReport(Samples.reader).json]),
-            ("AccessToken", [AccessReport(Samples.reader).json["token"] ?? .null]),
-            ("AccessOperation", AccessReport(nil).json["operations"]?.array ?? []),
-            ("OriginStats", Samples.stats().json["origins"]?.array ?? []),
-            ("OriginCircuit", Samples.stats().json["origins"]?.array.compactMap { $0["circuit"] } ?? []),
-            ("Circuit", Samples.stats().json["failingServers"]?.array ?? []),
-            ("HistoryStep", [HistoryStep(at: Samples.time, figures: Samples.figures).json]),
-            (
-                "TopAsset",
-                [TopAsset(assetID: Samples.id, key: "k", servedBytes: 1, servedFromCacheBytes: 1, requests: 1).json]
-            ),
-            ("Fill", Samples.fills.map(\.json)), ("Workers", [Samples.load.json, TransferLoad().json]),
-            ("Explanation", [Samples.explanation, Samples.bareExplanation, Samples.playlistExplanation].map(\.json)),
-            ("ConnectionCounts", [Samples.load.connections]),
-            ("Policy", Samples.policies.map(\.json)), ("QuotaOwner", Samples.quotaOwners.map(\.json)),
-            ("QuotaStatus", [Samples.quotaStanding.json]),
-            ("EvictionReport", [Samples.eviction.json]), ("Eviction", [Samples.evictionRecord.json]),
-            ("EvictionCandidate", Samples.candidates.map { $0.json(at: Samples.time + .seconds(5)) }),
-            ("PurgePlan", [Samples.purgePlan.json]), ("SimulationResults", [Samples.simulations.json]),
-            ("SimulationResult", Samples.simulations.json["items"]?.array ?? []),
-            ("PolicyCurve", [Samples.curve.json]), ("ByteRun", [JSON.run(0..<1)]),
-            ("Scrub", [Samples.scrub.json, ScrubReport(id: "s", startedAt: Samples.time).json]),
-            ("LoadFigures", [Samples.stats().json["load"] ?? .null]),
-            ("LoadCounts", [Samples.stats().json["load"]?["reads"] ?? .null]),
-            ("IntegrityFigures", [Samples.stats().json["integrity"] ?? .null]),
-            ("MapBucket", [MapBucket(range: 0..<10, cached: 0.5, heat: 2).json]),
-            ("Origin", Self.observedOrigins),
-            ("Observation", Self.observedOrigins[0]["observations"]?.array ?? []),
-            ("Configuration", Samples.configurations.map(\.json)),
-            ("ConfigurationError", Samples.configurations.compactMap { $0.json["error"] }.filter { $0 != .null }),
-            ("ConfigurationSetting", Samples.configurations.flatMap { $0.json["settings"]?.array ?? [] }),
-            ("ReloadResult", [Samples.reload.json]),
-            ("Problem", Self.problems),
-        ]
-        for (name, samples) in documents {
+        for (name, samples) in Self.documents {
             for sample in samples { #expect(document.faults(of: sample, in: name) == [], "\(name)") }
             let shown = samples.reduce(into: Set<String>()) { $0.formUnion(SchemaDocument.keys(of: $1)) }
             #expect(document.properties(of: name).subtracting(shown) == [], "\(name)")
@@ -142,8 +157,8 @@ import Testing
             Observation(
                 kind: .rangesRefused, scope: scope, since: .zero, expiresAt: .seconds(600), evidence: "Status 403.")
         }
-        return origin.json(
-            OriginReport(isConfigured: true, observations: observations, uptimeZero: Samples.time))
+        let report = OriginReport(isConfigured: true, observations: observations, uptimeZero: Samples.time)
+        return OriginDocument(origin, report).json
     }
 
     /// Compares settings with the properties of a schema, in both directions.
@@ -184,6 +199,15 @@ import Testing
         }
     }
 
+    private static let explanations = [Samples.explanation, Samples.bareExplanation, Samples.playlistExplanation].map {
+        ExplanationDocument($0).json
+    }
+    private static let candidates = Samples.candidates.map {
+        EvictionCandidateDocument($0, at: Samples.time + .seconds(5)).json
+    }
+    private static let configurations = Samples.configurations.map { ConfigurationDocument($0).json }
+    private static let stats = Samples.stats().document(readers: readers).json
+
     private static var readers: [ReaderUsage] {
         let figures = ReaderFigures()
         figures.add(to: "player-1", requests: 2, bytes: 10, bytesFromCache: 5)
@@ -197,12 +221,11 @@ import Testing
         ]
 
     private static var problems: [JSON] {
-        codes.map { Problem(CacheError($0, "Why."), instance: "/v1", requestID: "r").json } + [
+        codes.map { Problem(CacheError($0, "Why."), instance: "/v1", requestID: "r").document.json } + [
             Problem(
                 CacheError(.upstreamTimedOut(.connect), "Late."), instance: "/v1/probe", requestID: "r",
-                extra: ProbeFailure(error: CacheError(.upstreamTimedOut(.connect), "Late."), timings: Samples.timings)
-                    .members
-            ).json
+                probe: ProbeFailure(error: CacheError(.upstreamTimedOut(.connect), "Late."), timings: Samples.timings)
+            ).document.json
         ]
     }
 }

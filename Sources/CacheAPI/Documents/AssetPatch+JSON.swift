@@ -3,10 +3,10 @@ package import CacheCore
 extension AssetPatch {
     private struct Document: Decodable {
         var pinned: Bool?
-        var pinnedUntilAt: Change<Timestamp>
+        var pinnedUntilAt: Omittable<Timestamp>
         var tags: TagList?
-        var ttlSeconds: Change<Limited<AnySeconds>>
-        var verify: Change<Verification>
+        var ttlSeconds: Omittable<Limited<AnySeconds>>
+        var verify: Omittable<Verification>
     }
 
     /// The members of the schema.

@@ -31,18 +31,4 @@ extension AssetReference: Decodable {
         default: throw decoder.invalid("The asset is named twice; give url, or origin and path.", at: "url")
         }
     }
-
-    /// The members that name the asset in a request. The query of a URL is omitted, because it may be a signature.
-    /// Empty for an asset named by its ID.
-    var members: [JSON.Member] {
-        switch self {
-        case .url(let url, let key):
-            let plain = url.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).first
-            return [.init("url", .string(plain.map(String.init) ?? url)), .init("key", .text(key))]
-        case .mounted(let origin, let path, let key):
-            let shown = path.prefix { $0 != "?" }
-            return [.init("origin", .string(origin)), .init("path", .string(String(shown))), .init("key", .text(key))]
-        case .known: return []
-        }
-    }
 }

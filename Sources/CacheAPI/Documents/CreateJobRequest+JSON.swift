@@ -5,11 +5,11 @@ extension CreateJobRequest {
     private struct Document: Decodable {
         var items: List<10_000, Item>?
         var priority: JobPriority?
-        var label, queue: Change<String>
+        var label, queue: Omittable<String>
         var supersede, pinned: Bool?
-        var maxBytesPerSecond: Change<Limited<Positive>>
-        var timeoutSeconds: Change<Limited<SecondsAboveZero>>
-        var deadlineAt: Change<Timestamp>
+        var maxBytesPerSecond: Omittable<Limited<Positive>>
+        var timeoutSeconds: Omittable<Limited<SecondsAboveZero>>
+        var deadlineAt: Omittable<Timestamp>
         var tags: TagList?
     }
 

@@ -38,17 +38,6 @@ extension PlayRequest: Decodable {
             renditions: document.renditions ?? .lowest, includesKeys: document.keys ?? true,
             otherwise: document.otherwise ?? .fail)
     }
-
-    /// The `PlayRequest` schema, with all members.
-    var json: JSON {
-        let tracks = kinds.map { JSON.array($0.map(\.rawValue).sorted().map(JSON.string)) } ?? "all"
-        return [
-            "startSeconds": hasStart ? .number(time.lowerBound) : .null,
-            "seconds": .number(time.upperBound - time.lowerBound),
-            "tracks": tracks, "renditions": renditions.json, "keys": .bool(includesKeys),
-            "otherwise": .string(otherwise.rawValue),
-        ]
-    }
 }
 
 extension RenditionChoice: Decodable {
@@ -91,31 +80,5 @@ extension RenditionChoice: Decodable {
         default:
             throw decoder.invalid("\"lowest\", \"first\", \"all\" or {\"maxBitsPerSecond\": …} is expected here.")
         }
-    }
-
-    /// The `renditions` member of the `PlayRequest` schema.
-    fileprivate var json: JSON {
-        switch self {
-        case .lowest, .first, .all: return .string(text)
-        case .maxBitsPerSecond(let rate): return ["maxBitsPerSecond": .integer(rate)]
-        case .matching(let filter):
-            let members = [
-                JSON.Member("maxBitsPerSecond", .bytes(filter.maxBitsPerSecond)),
-                JSON.Member("maxHeight", .bytes(filter.maxHeight)), JSON.Member("language", .text(filter.language)),
-                JSON.Member("codecs", .text(filter.codecs)),
-            ]
-            return .object(members.filter { $0.value != .null })
-        }
-    }
-}
-
-extension PlayResult {
-    /// The `media` member of a job item; nil if the item has no usable index.
-    var json: JSON {
-        guard let container, let layout else { return .null }
-        return [
-            "container": .string(container), "layout": .string(layout),
-            "durationSeconds": .optional(duration) { .number($0) },
-        ]
     }
 }

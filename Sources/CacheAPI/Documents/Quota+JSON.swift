@@ -5,22 +5,31 @@ extension Quota {
     package var json: JSON { Setting<Quota>.all.json(of: self) }
 }
 
-extension QuotaStatus {
-    /// The `QuotaStatus` schema.
-    package var json: JSON {
-        [
-            "owner": owner.json, "cachedBytes": .integer(cachedBytes), "minBytes": .integer(quota.minBytes),
-            "maxBytes": .bytes(quota.maxBytes),
-        ]
+/// The `QuotaStatus` schema.
+package struct QuotaDocument: Codable {
+    var owner: QuotaOwnerDocument
+    var cachedBytes, minBytes: Int64
+    var maxBytes: Int64?
+}
+
+extension QuotaDocument {
+    package init(_ status: QuotaStatus) {
+        self.init(
+            owner: QuotaOwnerDocument(status.owner), cachedBytes: status.cachedBytes, minBytes: status.quota.minBytes,
+            maxBytes: status.quota.maxBytes)
     }
 }
 
-extension QuotaOwner {
-    /// The `QuotaOwner` schema.
-    package var json: JSON {
-        switch self {
-        case .origin(let name): ["origin": .string(name)]
-        case .tag(let tag): ["tag": .string(tag)]
+/// The `QuotaOwner` schema: an origin or a tag.
+package struct QuotaOwnerDocument: Codable {
+    var origin, tag: Omittable<String>
+}
+
+extension QuotaOwnerDocument {
+    package init(_ owner: QuotaOwner) {
+        switch owner {
+        case .origin(let name): self.init(origin: .value(name), tag: .absent)
+        case .tag(let tag): self.init(origin: .absent, tag: .value(tag))
         }
     }
 }

@@ -6,9 +6,9 @@ extension SignatureRequest {
         var path: String?
         var scope: Scope?
         var form: Form?
-        var expiresInSeconds: Change<Limited<SecondsFromOne>>
-        var expiresAt: Change<Timestamp>
-        var kid: Change<String>
+        var expiresInSeconds: Omittable<Limited<SecondsFromOne>>
+        var expiresAt: Omittable<Timestamp>
+        var kid: Omittable<String>
     }
 
     /// The members of the schema.

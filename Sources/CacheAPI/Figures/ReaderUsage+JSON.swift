@@ -1,4 +1,4 @@
-package import CacheCore
+import CacheCore
 import CacheEngine
 package import ReaderAccess
 
@@ -13,17 +13,24 @@ extension Figure<ReaderUsage> {
     ]
 }
 
-extension ReaderUsage {
-    private static let document = FigureDocument(Figure<ReaderUsage>.all)
+/// The figures of one reader with the cost of its bytes from the cache.
+struct ReaderStats: Sendable {
+    var usage: ReaderUsage
+    /// The price of 10^9 bytes from upstreams; nil: unknown.
+    var pricePerGigabyte: Double?
 
+    static let document = FigureDocument<ReaderStats>()
+        .adding("token") { $0.usage.token }
+        .adding(Figure<ReaderUsage>.all.map { $0.moved(\ReaderStats.usage) })
+        .adding("savedCost") { $0.usage.bytesFromCache.cost(at: $0.pricePerGigabyte) }
+}
+
+extension ReaderUsage {
     /// The `ReaderStats` schema.
     ///
     /// - Parameter price: The price of 10^9 bytes from upstreams; nil: unknown.
-    package func json(pricePerGigabyte price: Double?) -> JSON {
-        .object(
-            [.init("token", .string(token))] + Self.document.members(of: self) + [
-                .init("savedCost", .optional(bytesFromCache.cost(at: price), JSON.number))
-            ])
+    package func document(pricePerGigabyte price: Double?) -> some Encodable {
+        ReaderStats.document(of: ReaderStats(usage: self, pricePerGigabyte: price))
     }
 }
 

@@ -1,18 +1,17 @@
 import CacheCore
 import CacheEngine
+import ReaderAccess
 
 /// The statistics of the service with the names of its parts that they need.
 struct StatsReport: Sendable {
     var stats: StatsSnapshot
     /// The version of the service.
     var version = ""
+    var readers: [ReaderUsage] = []
 
-    init(_ stats: StatsSnapshot, version: String = "") { (self.stats, self.version) = (stats, version) }
-
-    /// The members of the document of statistics.
-    static let document = FigureDocument(
-        Figure<StatsReport>.start + Figure<TrafficFigures>.all.map { $0.moved(\StatsReport.stats.all) }
-            + Figure<StatsReport>.later)
+    init(_ stats: StatsSnapshot, version: String = "", readers: [ReaderUsage] = []) {
+        (self.stats, self.version, self.readers) = (stats, version, readers)
+    }
 }
 
 extension Figure<TransferLoad> {
@@ -35,11 +34,11 @@ extension Figure<StatsReport> {
     /// All figures of the service, except those of traffic and of readers.
     static let all: [Figure] = start + later
 
-    fileprivate static let later: [Figure] =
+    static let later: [Figure] =
         service + transfers + store + circuits + credentials + latencies
         + Figure<TransferLoad>.connections.map { $0.moved(\StatsReport.stats.load, below: "connections") }
 
-    fileprivate static let start: [Figure] = [
+    static let start: [Figure] = [
         Figure("ready", .gauge, .flag, "1 if `/health/ready` succeeds, else 0", nil, \.stats.isReady),
         Figure(
             "build_info", .gauge, .count, "Version of the running service", by: ["version"],

@@ -5,7 +5,7 @@ import ReaderAccess
 struct AccessController: Controller {
     static let routes: [Route<Self>] = [
         Route(.get, "/v1/access", .scope(.read), limits: .unaffected) { _, _, context in
-            .json(AccessReport(context.reader).json)
+            .json(AccessDocument(context.reader))
         }
     ]
 }

@@ -16,7 +16,7 @@ struct AssetController: Controller {
             try await controller.list(request, context)
         },
         Route(.get, "/v1/assets/{assetId}", .scope(.read), limits: .asset) {
-            .json(try await $0.assets.asset($2.assetID()).json)
+            .json(AssetDocument(try await $0.assets.asset($2.assetID())))
         },
         Route(.patch, "/v1/assets/{assetId}", .scope(.write), limits: .asset) { try await $0.patch($1, $2) },
         Route(.delete, "/v1/assets/{assetId}", .scope(.write), readsQuery: true, limits: .asset) {
@@ -32,10 +32,10 @@ struct AssetController: Controller {
             try await $0.map($1, $2)
         },
         Route(.get, "/v1/assets/{assetId}/media", .scope(.read), limits: .asset) {
-            .json(try await $0.media.media(of: $2.assetID(), for: $2.reader?.owner).json)
+            .json(MediaDocument(try await $0.media.media(of: $2.assetID(), for: $2.reader?.owner)))
         },
         Route(.post, "/v1/assets/{assetId}/cancel", .scope(.write), limits: .asset) { controller, _, context in
-            .json(["cancelled": .count(try await controller.assets.cancelFills(of: context.assetID()))])
+            .json(CancelledFillsDocument(cancelled: try await controller.assets.cancelFills(of: context.assetID())))
         },
     ]
 
@@ -63,7 +63,7 @@ struct AssetController: Controller {
         }
         let page = try await assets.page(list)
         let total = try query.wantsTotal() ? try await assets.count(list) : nil
-        return .page(page.items.map(\.json), next: page.nextCursor, total: total)
+        return .page(page.items.map(AssetDocument.init), next: page.nextCursor, total: total)
     }
 
     /// Applies a merge patch (RFC 7396) to an asset's properties.
@@ -72,7 +72,7 @@ struct AssetController: Controller {
         let patch = try await request.json(upTo: limits.bodyBytes, types: Request.mergePatchTypes) { json, _ in
             try AssetPatch(json)
         }
-        return .json(try await assets.patch(id, patch).json)
+        return .json(AssetDocument(try await assets.patch(id, patch)))
     }
 
     /// Deletes an asset. With `soft` it becomes stale instead, and is revalidated at the next read.
@@ -86,7 +86,7 @@ struct AssetController: Controller {
     private func extents(_ request: Request, _ context: APIContext) async throws -> Response {
         _ = try request.query(accepting: [])
         let extents = try await assets.extents(of: context.assetID())
-        return .json(["items": .array(extents.map(JSON.run))])
+        return .json(ListDocument(items: extents.map(RangeDocument.init)))
     }
 
     /// Deletes the cached bytes of one range.
@@ -97,7 +97,7 @@ struct AssetController: Controller {
         guard let length else { throw CacheError(.invalidField("length"), "The length of the range is missing.") }
         let dropped = try await assets.dropExtents(
             of: context.assetID(), in: ByteRange(offset: offset ?? 0, length: length))
-        return .json(["droppedBytes": .integer(dropped)])
+        return .json(DroppedBytesDocument(droppedBytes: dropped))
     }
 
     /// The values of the query parameter `by`.
@@ -113,6 +113,6 @@ struct AssetController: Controller {
             case .time: try await media.map(of: id, buckets: buckets, for: context.reader?.owner)
             case .bytes, nil: try await assets.map(of: id, buckets: buckets)
             }
-        return .json(["buckets": .array(map.map(\.json))])
+        return .json(AssetMapDocument(buckets: map.map(AssetMapDocument.Bucket.init)))
     }
 }

@@ -7,9 +7,11 @@ struct ConfigurationController: Controller {
     let source: any ConfigurationSource
 
     static let routes: [Route<Self>] = [
-        Route(.get, "/v1/configuration", .scope(.admin)) { controller, _, _ in .json(controller.source.report.json) },
+        Route(.get, "/v1/configuration", .scope(.admin)) { controller, _, _ in
+            .json(ConfigurationDocument(controller.source.report))
+        },
         Route(.post, "/v1/configuration/reload", .scope(.admin)) { controller, _, _ in
-            .json(try await controller.source.reload().json)
+            .json(ReloadDocument(try await controller.source.reload()))
         },
     ]
 }

@@ -9,11 +9,11 @@ struct EncryptionController: Controller {
 
     static let routes: [Route<Self>] = [
         Route(.get, "/v1/encryption", .scope(.admin)) { controller, _, _ in
-            .json(try await controller.encryption.report().json)
+            .json(EncryptionDocument(try await controller.encryption.report()))
         },
         Route(.post, "/v1/encryption/rotate", .scope(.admin)) { controller, _, _ in
             .json(
-                try await controller.encryption.rotate().json, status: .accepted,
+                EncryptionDocument(try await controller.encryption.rotate()), status: .accepted,
                 headers: [.location: "/v1/encryption", .retryAfter: "1"])
         },
     ]

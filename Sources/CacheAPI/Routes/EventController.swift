@@ -13,7 +13,7 @@ struct EventController: Controller {
         Route(.post, "/v1/events/tickets", .scope(.read)) { controller, _, context in
             let ticket = try controller.tickets.issue(for: context.permission)
             return .json(
-                ["ticket": .string(ticket.text), "expiresAt": .instant(ticket.expiresAt)], status: .created)
+                EventTicketDocument(ticket: ticket.text, expiresAt: ticket.expiresAt), status: .created)
         },
     ]
 
@@ -32,10 +32,9 @@ struct EventController: Controller {
             return try .events(EventLogRenderer(topics: topics, last: last), context)
         }
         let found = events.events(after: last, topics: topics)
-        return .json([
-            "items": .array(found.events.map(\.json)), "lastId": .integer(found.lastID),
-            "isComplete": .bool(found.isComplete),
-        ])
+        return .json(
+            EventListDocument(
+                items: found.events.map(EventDocument.init), lastId: found.lastID, isComplete: found.isComplete))
     }
 
     /// The topics of a comma-separated list; without one, all but `stats`.

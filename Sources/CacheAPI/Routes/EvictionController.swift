@@ -21,8 +21,9 @@ struct EvictionController: Controller {
         Route(.post, "/v1/evictions", .scope(.admin)) { controller, request, context in
             let order = try await request.json(upTo: controller.limits.bodyBytes) { json, _ in try EvictRequest(json) }
             return .json(
-                try await controller.evictions.evict(order.goal, isDryRun: order.isDryRun, by: context.reader?.owner)
-                    .json)
+                EvictionReportDocument(
+                    try await controller.evictions.evict(
+                        order.goal, isDryRun: order.isDryRun, by: context.reader?.owner)))
         },
         Route(.post, "/v1/purges", .scope(.write), limits: .checked) { controller, request, context in
             let order = try await request.json(upTo: controller.limits.bodyBytes) { json, _ in try PurgeRequest(json) }
@@ -32,16 +33,17 @@ struct EvictionController: Controller {
                 order.selection(at: controller.evictions.now), keys: order.keys?.values.map(\.text),
                 urls: order.urls?.values.map(\.text), isSoft: order.soft ?? false, isErasure: order.shred ?? false,
                 isDryRun: order.dryRun ?? false, runsLater: runsLater, by: context.reader?.owner)
-            guard report.isInBackground, let id = report.planID else { return .json(report.json) }
+            guard report.isInBackground, let id = report.planID else { return .json(EvictionReportDocument(report)) }
             return Self.accepted(try controller.evictions.plan(id), asRequested: runsLater)
         },
         Route(.get, "/v1/purges/{planId}", .scope(.read), limits: .checked) {
-            .json(try $0.evictions.plan(await $0.plan($2)).json)
+            .json(PurgePlanDocument(try $0.evictions.plan(await $0.plan($2))))
         },
         Route(.post, "/v1/purges/{planId}/commit", .scope(.write), limits: .checked) { controller, request, context in
             let runsLater = Preferences(request).respondsLater
             let progress = try await controller.evictions.commit(controller.plan(context), runsLater: runsLater)
-            return progress.isInBackground ? accepted(progress, asRequested: runsLater) : .json(progress.json)
+            return progress.isInBackground
+                ? accepted(progress, asRequested: runsLater) : .json(PurgePlanDocument(progress))
         },
         Route(.delete, "/v1/purges/{planId}", .scope(.write), limits: .checked) { controller, _, context in
             try controller.evictions.cancel(await controller.plan(context))
@@ -52,7 +54,8 @@ struct EvictionController: Controller {
     /// The response 202 for a purge that has taken effect. `asRequested`: the request preferred it (RFC 7240 §4.1).
     private static func accepted(_ purge: PurgePlan.Progress, asRequested: Bool) -> Response {
         var response = Response.json(
-            purge.json, status: .accepted, headers: [.location: "/v1/purges/\(purge.planID)", .retryAfter: "1"])
+            PurgePlanDocument(purge), status: .accepted,
+            headers: [.location: "/v1/purges/\(purge.planID)", .retryAfter: "1"])
         if asRequested { response.headers[.preferenceApplied] = "respond-async" }
         return response
     }
@@ -75,7 +78,7 @@ struct EvictionController: Controller {
             reason: try query.choice("reason"), limit: try query.limit(), cursor: query.string("cursor"))
         let page = try await evictions.page(list)
         let total = try query.wantsTotal() ? try await evictions.count(list) : nil
-        return .page(page.items.map(\.json), next: page.nextCursor, total: total)
+        return .page(page.items.map(EvictionDocument.init), next: page.nextCursor, total: total)
     }
 
     /// Lists the segments that would be evicted next to free `bytes` (default 256 MiB).
@@ -83,6 +86,6 @@ struct EvictionController: Controller {
         let query = try request.query(accepting: ["bytes", "limit"])
         let bytes = try query.integer("bytes", in: 1...Int64.max) ?? 256 << 20
         let candidates = try await evictions.next(toFree: bytes, limit: try query.limit())
-        return .page(candidates.map { $0.json(at: evictions.now) }, next: nil)
+        return .page(candidates.map { EvictionCandidateDocument($0, at: evictions.now) }, next: nil)
     }
 }

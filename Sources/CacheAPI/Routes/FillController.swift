@@ -15,7 +15,7 @@ struct FillController: Controller {
         Route(.get, "/v1/fills", .scope(.read), readsQuery: true, limits: .checked) { controller, request, context in
             try await controller.list(request, context)
         },
-        Route(.get, "/v1/fills/{fillId}", .scope(.read), limits: .checked) { .json(try $0.fill($2).json) },
+        Route(.get, "/v1/fills/{fillId}", .scope(.read), limits: .checked) { .json(FillDocument(try $0.fill($2))) },
         Route(.delete, "/v1/fills/{fillId}", .scope(.write), limits: .checked) { controller, _, context in
             if context.reader?.isLimited ?? false { _ = try controller.fill(context) }
             try controller.fills.cancel(context.parameter("fillId"))
@@ -25,7 +25,7 @@ struct FillController: Controller {
             try await controller.explain(request, context)
         },
         Route(.get, "/v1/workers", .scope(.read)) { controller, _, _ in
-            .json(controller.statistics.transferLoad.json)
+            .json(WorkersDocument(controller.statistics.transferLoad))
         },
     ]
 
@@ -43,7 +43,7 @@ struct FillController: Controller {
             }
         }
         let page = try fills.page(list)
-        return .page(page.items.map(\.json), next: page.nextCursor)
+        return .page(page.items.map(FillDocument.init), next: page.nextCursor)
     }
 
     /// The fill in the path. Throws `.notFound`, and `.tokenScope` if it is outside the limits of the reader; an unknown one
@@ -74,14 +74,14 @@ struct FillController: Controller {
         let isHead = try query.choice("method", Method.self) == .head
         let read = ContentRequest(isHead: isHead, fields: fields)
         guard let play = try play(of: query) else {
-            return .json(try await self.reader.explain(reference, request: read).json)
+            return .json(ExplanationDocument(try await self.reader.explain(reference, request: read)))
         }
         let explanation =
             switch try await media.needs(of: reference, for: play, owner: context.reader?.owner) {
             case .ranges(let ranges): try await self.reader.explain(reference, request: read, ranges: ranges)
             case .files(let files): try await self.reader.explain(reference, request: read, files: files)
             }
-        return .json(explanation.json)
+        return .json(ExplanationDocument(explanation))
     }
 
     /// The time span of the read; nil: the read is one of bytes.

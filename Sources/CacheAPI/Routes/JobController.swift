@@ -18,10 +18,10 @@ struct JobController: Controller {
         Route(.post, "/v1/jobs", .scope(.write), limits: .checked) { try await $0.submit($1, $2) },
         Route(.get, "/v1/jobs", .scope(.read), readsQuery: true, limits: .checked) { try await $0.list($1, $2) },
         Route(.get, "/v1/jobs/{jobId}", .scope(.read), limits: .checked) {
-            .json(try await $0.jobs.job($0.id($2)).json)
+            .json(JobDocument(try await $0.jobs.job($0.id($2))))
         },
         Route(.delete, "/v1/jobs/{jobId}", .scope(.write), limits: .checked) { controller, _, context in
-            .json(try await controller.jobs.cancel(controller.id(context)).json)
+            .json(JobDocument(try await controller.jobs.cancel(controller.id(context))))
         },
         Route(.get, "/v1/jobs/{jobId}/items", .scope(.read), readsQuery: true, limits: .checked) {
             try await $0.items($1, $2)
@@ -68,7 +68,7 @@ struct JobController: Controller {
         if !job.record.state.isFinished, let finished = try await finished(job.record.id, within: wait, context) {
             job = finished
         }
-        var response = job.record.state.isFinished ? .json(job.json) : accepted(job)
+        var response = job.record.state.isFinished ? .json(JobDocument(job)) : accepted(job)
         response.headers[.location] = "/v1/jobs/\(job.record.id)"
         response.headers[.preferenceApplied] = "wait=\(wait.components.seconds)"
         return response
@@ -77,7 +77,8 @@ struct JobController: Controller {
     /// The response 202 for an unfinished job.
     private func accepted(_ job: JobSnapshot) -> Response {
         .json(
-            job.json, status: .accepted, headers: [.location: "/v1/jobs/\(job.record.id)", .retryAfter: "1"])
+            JobDocument(job), status: .accepted,
+            headers: [.location: "/v1/jobs/\(job.record.id)", .retryAfter: "1"])
     }
 
     /// Waits for the end of a job and returns it; nil if the job has not ended after `wait`.
@@ -111,15 +112,18 @@ struct JobController: Controller {
         guard let reader = context.reader, reader.isLimited else {
             let page = try await jobs.page(list)
             return .page(
-                page.items.map(\.json), next: page.nextCursor, total: wantsTotal ? try await jobs.count(list) : nil)
+                page.items.map(JobDocument.init), next: page.nextCursor,
+                total: wantsTotal ? try await jobs.count(list) : nil)
         }
         guard !wantsTotal else { throw reader.refusal("the total of all jobs") }
         let limit = list.limit
-        var (found, seen): ([JSON], Int) = ([], 0)
+        var (found, seen): ([JobDocument], Int) = ([], 0)
         repeat {
             list.limit = limit - found.count
             let page = try await jobs.page(list)
-            for job in page.items where try await readers.permits(job, of: jobs, for: reader) { found.append(job.json) }
+            for job in page.items where try await readers.permits(job, of: jobs, for: reader) {
+                found.append(JobDocument(job))
+            }
             list.cursor = page.nextCursor
             seen += page.items.count
         } while list.cursor != nil && found.count < limit && seen < Self.seenAtOnce
@@ -136,7 +140,7 @@ struct JobController: Controller {
         let id = try await id(context)
         let page = try await jobs.items(id, limit: try query.limit(), cursor: query.string("cursor"))
         let total = try query.wantsTotal() ? try await jobs.job(id).tally.itemsTotal : nil
-        return .page(page.items.map(\.json), next: page.nextCursor, total: total)
+        return .page(page.items.map(JobItemDocument.init), next: page.nextCursor, total: total)
     }
 
     /// Streams the events of a job. Answers 204 if the client has seen the last event already.

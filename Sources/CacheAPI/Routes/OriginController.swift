@@ -40,8 +40,9 @@ struct OriginController: Controller {
     ]
 
     /// The `Origin` document of a mounted origin, with its provenance, observations and addresses.
-    private func document(_ origin: Origin, _ context: APIContext) -> JSON {
-        origin.json(configuration.report(on: origin), isForAdmin: context.reader?.permits(.admin) ?? true)
+    private func document(_ origin: Origin, _ context: APIContext) -> OriginDocument {
+        OriginDocument(
+            origin, configuration.report(on: origin), isForAdmin: context.reader?.permits(.admin) ?? true)
     }
 
     /// Creates or replaces an origin, if the request's conditions hold.

@@ -25,7 +25,7 @@ struct PolicyController: Controller {
         Route(.get, "/v1/policy/curve", .scope(.read), readsQuery: true) { controller, request, _ in
             let query = try request.query(accepting: ["windowSeconds"])
             let window = try query.seconds("windowSeconds", in: 1...315_360_000) ?? .seconds(7 * 86400)
-            return .json(await controller.simulator.policyCurve(within: window).json)
+            return .json(PolicyCurveDocument(await controller.simulator.policyCurve(within: window)))
         },
         Route(.post, "/v1/policy/simulations", .scope(.read)) { controller, request, _ in
             let policy = controller.configuration.policy.settings
@@ -34,7 +34,7 @@ struct PolicyController: Controller {
             }
             let simulations =
                 await controller.simulator.simulations(of: order.algorithms, at: order.capacities, within: order.window)
-            return .json(simulations.json)
+            return .json(SimulationDocument(simulations))
         },
     ]
 

@@ -47,33 +47,33 @@ struct ProbeController: Controller {
         guard order.isMany else {
             let outcome = try await whileClientStays(context.presence) { await self.outcome(order.items[0]) }
             switch outcome {
-            case .success(let report): return .json(report.json)
+            case .success(let report): return .json(ProbeDocument(report))
             case .failure(let failure): return problem(failure, request, context).response
             }
         }
         let documents = try await whileClientStays(context.presence) {
             await self.documents(order.items, request, context)
         }
-        return .json(["items": .array(documents)])
+        return .json(ListDocument(items: documents))
     }
 
     /// Runs at most ``width`` probes at once. Returns one document for each item, in the order of the items.
     private func documents(
         _ items: [ProbeRequest.Item], _ request: Request, _ context: APIContext
-    ) async -> [JSON] {
-        await withTaskGroup(of: (Int, JSON).self) { group in
-            var documents = [JSON](repeating: .null, count: items.count)
+    ) async -> [ProbeResultDocument] {
+        await withTaskGroup(of: (Int, ProbeResultDocument).self) { group in
+            var documents = [ProbeResultDocument?](repeating: nil, count: items.count)
             for (index, item) in items.enumerated() {
                 if index >= Self.width, let (place, document) = await group.next() { documents[place] = document }
                 group.addTask {
                     switch await outcome(item) {
-                    case .success(let report): (index, report.json)
-                    case .failure(let failure): (index, problem(failure, request, context).json)
+                    case .success(let report): (index, .report(ProbeDocument(report)))
+                    case .failure(let failure): (index, .problem(problem(failure, request, context).document))
                     }
                 }
             }
             for await (place, document) in group { documents[place] = document }
-            return documents
+            return documents.compactMap(\.self)
         }
     }
 
@@ -90,6 +90,6 @@ struct ProbeController: Controller {
     private func problem(_ failure: ProbeFailure, _ request: Request, _ context: APIContext) -> Problem {
         context.note.update { $0.outcome = failure.error.code.name }
         return Problem(
-            failure.error, instance: request.uri.path, requestID: context.requestID, extra: failure.members)
+            failure.error, instance: request.uri.path, requestID: context.requestID, probe: failure)
     }
 }

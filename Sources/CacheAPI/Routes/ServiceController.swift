@@ -18,7 +18,7 @@ struct ServiceController: Controller {
     }
 
     static let routes: [Route<Self>] = [
-        Route(.get, "/health/live", .nothing) { _, _, _ in .json(["status": "live"]) },
+        Route(.get, "/health/live", .nothing) { _, _, _ in .json(HealthDocument(status: "live")) },
         Route(.get, "/health/ready", .nothing) { controller, _, _ in
             switch controller.cache.readiness {
             case .ready where controller.cache.storeIsGone:
@@ -32,14 +32,13 @@ struct ServiceController: Controller {
             guard controller.cache.readiness != .starting else {
                 throw CacheError(.overloaded, "The service is starting.")
             }
-            return .json(["status": "started"])
+            return .json(HealthDocument(status: "started"))
         },
         Route(.get, "/version", .scope(.read), limits: .unaffected) { controller, _, context in
             // Without tokens every local client is an administrator.
             let scope = context.reader?.scope ?? .admin
-            return .json([
-                "name": "larder", "version": .string(controller.settings.version), "scope": .string(scope.rawValue),
-            ])
+            return .json(
+                VersionDocument(name: "larder", version: controller.settings.version, scope: scope.rawValue))
         },
         Route(.get, "/openapi.yaml", .scope(.read), limits: .unaffected) { controller, request, _ in
             controller.openAPI.response(to: request)
@@ -49,8 +48,8 @@ struct ServiceController: Controller {
     /// The response of a ready service, with notes about a damaged catalog and missing keys if there are any.
     private var ready: Response {
         let notes = [detail, missingKeySet, missingMasterKey].compactMap(\.self)
-        guard !notes.isEmpty else { return .json(["status": "ready"]) }
-        return .json(["status": "ready", "detail": .string(notes.joined(separator: " "))])
+        let text = notes.isEmpty ? nil : notes.joined(separator: " ")
+        return .json(HealthDocument(status: "ready", detail: .present(text)))
     }
 
     /// The note about a key set that could not be read; nil if there is none.

@@ -35,8 +35,7 @@ struct SignatureController: Controller {
         }
         let url = try signatures.keys.sign(request)
         return .json(
-            ["url": .string(url.target), "expiresAt": .instant(url.expiresAt), "kid": .string(url.keyID)],
-            status: .created)
+            SignedURLDocument(url: url.target, expiresAt: url.expiresAt, kid: url.keyID), status: .created)
     }
 }
 

@@ -16,7 +16,7 @@ struct StatsController: Controller {
     static let routes: [Route<Self>] = [
         Route(.get, "/v1/stats", .scope(.read)) { controller, request, _ in
             let (stats, readers) = (try await controller.stats(), controller.readers.snapshot())
-            guard request.accepts("text/csv") else { return .json(stats.json(readers: readers)) }
+            guard request.accepts("text/csv") else { return .json(stats.document(readers: readers)) }
             return .text(
                 readers.csv(pricePerGigabyte: stats.pricePerGigabyte), type: "text/csv; charset=utf-8; header=present")
         },
@@ -50,7 +50,7 @@ struct StatsController: Controller {
             throw CacheError(.invalidField("stepSeconds"), "The step must be a multiple of 60 seconds.")
         }
         let steps = try await statistics.history(window: window, step: step)
-        return .json(["items": .array(steps.map(\.json))])
+        return .json(ListDocument(items: steps.map(\.document)))
     }
 
     /// The statistics of the last seconds, as a document or, with `Accept: text/event-stream`, as a stream.
@@ -59,10 +59,10 @@ struct StatsController: Controller {
         let window = Int(try query.integer("windowSeconds", in: 1...Int64(LiveStatistics.length)) ?? 900)
         let seconds = statistics.live.seconds(last: window)
         guard request.accepts("text/event-stream") else {
-            return .json([
-                "at": .optional(seconds.last) { .instant($0.at + .seconds(1)) }, "stepSeconds": 1,
-                "seconds": .array(seconds.map(\.json)),
-            ])
+            return .json(
+                LiveStatisticsDocument(
+                    at: seconds.last.map { $0.at + .seconds(1) }, stepSeconds: 1,
+                    seconds: seconds.map(LiveSecondDocument.init)))
         }
         let seen = request.headers[.lastEventID].flatMap { Int64($0) }.map { Timestamp(seconds: $0) }
         let start = seconds.first.map { $0.at - .seconds(1) } ?? Timestamp(milliseconds: 0)
@@ -76,6 +76,6 @@ struct StatsController: Controller {
         let query = try request.query(accepting: ["by", "limit"])
         let limit = try query.integer("limit", in: 1...1000) ?? 20
         let rows = statistics.top(by: try query.choice("by") ?? .served, limit: Int(limit))
-        return .json(["items": .array(rows.map(\.json))])
+        return .json(ListDocument(items: rows.map(TopAssetDocument.init)))
     }
 }

@@ -1,5 +1,5 @@
 package import CacheCore
-import CacheEngine
+package import CacheEngine
 import HTTPTypes
 package import Hummingbird
 import NIOCore
@@ -15,39 +15,40 @@ package struct Problem: Sendable {
     /// The request's path as a URI reference (RFC 9457 §3.1.5), without its query and the tokens of signed URLs.
     package let instance: String
     package var requestID: String
-    /// Extension members of one kind of problem (RFC 9457 §3.2). Standard members of the same name take precedence.
-    var extra: [JSON.Member]
+    /// The probe that has failed; nil: the problem is of another request.
+    private let probe: ProbeFailure?
 
     /// - Parameter status: Nil for the status of the error's code.
-
     package init(
-        _ error: CacheError, status: Int? = nil, instance: String, requestID: String, extra: [JSON.Member] = []
+        _ error: CacheError, status: Int? = nil, instance: String, requestID: String, probe: ProbeFailure? = nil
     ) {
         self.error = error
         self.status = status ?? error.code.status
         self.instance = PercentEncoding.valid(path: LoggedPath.masked(instance))
         self.requestID = requestID
-        self.extra = extra
+        self.probe = probe
     }
 
-    /// The problem document: the `Problem` schema.
-    package var json: JSON {
-        var members: [JSON.Member] = [
-            .init("type", .string("urn:larder:problem:" + error.code.name)),
-            .init("title", .string(Self.title(of: error.code.name))),
-            .init("status", .integer(Int64(status))),
-            .init("detail", .string(error.message)),
-            .init("instance", .string(instance)),
-            .init("code", .string(error.code.name)),
-            .init("requestId", .string(requestID)),
-        ]
+    /// The problem document. Members for a payload of the code are absent for other codes; those of a failed probe have
+    /// a value or are null.
+    package var document: ProblemDocument {
+        var document = ProblemDocument(
+            type: "urn:larder:problem:" + error.code.name, title: Self.title(of: error.code.name), status: status,
+            detail: error.message, instance: instance, code: error.code.name, requestId: requestID)
+        if let probe {
+            (document.outcome, document.upstreamStatus, document.timeout) = (.value("failed"), .null, .null)
+            document.timings = .value(TimingsDocument(probe.timings))
+        }
         switch error.code {
-        case .invalidField(let name): members.append(.init("field", .string(name)))
-        case .upstreamRefused(let status, _): members.append(.init("upstreamStatus", .integer(Int64(status))))
-        case .upstreamTimedOut(let timeout): members.append(.init("timeout", .string(timeout.rawValue)))
+        case .invalidField(let name): document.field = .value(name)
+        case .upstreamRefused(let status, _): document.upstreamStatus = .value(status)
+        case .upstreamTimedOut(let timeout):
+            document.timeout = .value(timeout.rawValue)
+            if probe != nil { document.outcome = .value("timedOut") }
+        case .cancelled: if probe != nil { document.outcome = .value("cancelled") }
         default: break
         }
-        return .object(members + extra.filter { member in !members.contains { $0.key == member.key } })
+        return document
     }
 
     static let mediaType = "application/problem+json"
@@ -65,7 +66,7 @@ package struct Problem: Sendable {
         return fields
     }
 
-    var body: ByteBuffer { ByteBuffer(string: json.text + "\n") }
+    var body: ByteBuffer { ByteBuffer(json: document) }
 
     /// Writes the problem as the last response of a connection, then closes the connection; after `limit` also if the
     /// client reads nothing.

@@ -1,27 +1,31 @@
-/// A member that can be absent, null or have a value, as in a merge patch (RFC 7396). `decodeIfPresent` would treat
-/// null as absent.
-package enum Change<Value> {
-    /// The value stays.
+/// A member that can be absent, null or have a value. In a merge patch (RFC 7396) the value of an absent member stays,
+/// and null removes it; `decodeIfPresent` would treat null as absent. A response leaves an absent member out.
+package enum Omittable<Value> {
     case absent
-    /// The value is removed.
     case null
     case value(Value)
+
+    /// Null or a value.
+    package init(_ value: Value?) { self = value.map(Self.value) ?? .null }
+
+    /// A value, or no member.
+    package static func present(_ value: Value?) -> Self { value.map(Self.value) ?? .absent }
 
     /// The value; nil for null and for an absent member.
     package var value: Value? { if case .value(let value) = self { value } else { nil } }
     /// The new value; nil if the value stays.
     package var update: Value?? { if case .absent = self { nil } else { .some(value) } }
 
-    package func map<Other>(_ convert: (Value) -> Other) -> Change<Other> {
+    package func map<Other>(_ convert: (Value) -> Other) -> Omittable<Other> {
         update.map { $0.map { .value(convert($0)) } ?? .null } ?? .absent
     }
 }
 
-extension Change: Equatable where Value: Equatable {}
-extension Change: Hashable where Value: Hashable {}
-extension Change: Sendable where Value: Sendable {}
+extension Omittable: Equatable where Value: Equatable {}
+extension Omittable: Hashable where Value: Hashable {}
+extension Omittable: Sendable where Value: Sendable {}
 
-extension Change: Decodable where Value: Decodable {
+extension Omittable: Decodable where Value: Decodable {
     package init(from decoder: any Decoder) throws {
         self = try decoder.singleValueContainer().decodeNil() ? .null : .value(Value(from: decoder))
     }
@@ -29,11 +33,55 @@ extension Change: Decodable where Value: Decodable {
 
 extension KeyedDecodingContainer {
     /// Synthesized conformances call this overload, so that an absent member is no error.
-    package func decode<Value: Decodable>(_ type: Change<Value>.Type, forKey key: Key) throws -> Change<Value> {
+    package func decode<Value: Decodable>(_ type: Omittable<Value>.Type, forKey key: Key) throws -> Omittable<Value> {
         contains(key) ? try required(key) : .absent
     }
 
     private func required<Value: Decodable>(_ key: Key) throws -> Value { try decode(Value.self, forKey: key) }
+}
+
+extension Omittable: Encodable where Value: Encodable {
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        if let value { try container.encode(value) } else { try container.encodeNil() }
+    }
+}
+
+extension KeyedEncodingContainer {
+    /// Synthesized conformances call this overload, so that an absent member is left out.
+    package mutating func encode<Value: Encodable>(_ value: Omittable<Value>, forKey key: Key) throws {
+        switch value {
+        case .absent: break
+        case .null: try encodeNil(forKey: key)
+        case .value(let value): try encode(value, forKey: key)
+        }
+    }
+}
+
+/// An object with names that no type declares, in their order.
+package struct NamedValues<Value> {
+    package var members: [(name: String, value: Value)]
+
+    package init(_ members: [(name: String, value: Value)]) { self.members = members }
+
+    /// The value of the first member with this name.
+    package subscript(name: String) -> Value? { members.first { $0.name == name }?.value }
+}
+
+extension NamedValues: Sendable where Value: Sendable {}
+
+extension NamedValues: Encodable where Value: Encodable {
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: JSONKey.self)
+        for member in members { try container.encode(member.value, forKey: JSONKey(member.name)) }
+    }
+}
+
+extension NamedValues: Decodable where Value: Decodable {
+    package init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: JSONKey.self)
+        members = try container.allKeys.map { ($0.stringValue, try container.decode(Value.self, forKey: $0)) }
+    }
 }
 
 /// The permitted numbers of a ``Limited`` member.
@@ -76,6 +124,16 @@ package struct List<let most: Int, Element: Decodable & Sendable>: Decodable, Se
             throw decoder.invalid("At most \(most) entries are allowed.")
         }
         values = try [Element](from: decoder)
+    }
+}
+
+/// A type that is coded as a string.
+package protocol TextCodable: TextDecodable, Encodable, CustomStringConvertible {}
+
+extension TextCodable {
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(description)
     }
 }
 
@@ -140,7 +198,9 @@ extension JSON: Decodable {
     }
 }
 
-extension Timestamp: TextDecodable {
+extension Timestamp: TextCodable {
+    /// The form of RFC 3339.
+    package var description: String { RFC3339.format(self) }
     package static let expectation = "An instant like 2026-01-31T12:00:00Z is expected here."
 
     /// Nil unless the text has the form of RFC 3339.

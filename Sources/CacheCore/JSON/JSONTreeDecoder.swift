@@ -2,7 +2,7 @@ extension JSON {
     /// Decodes the value. Throws `.invalidField` with the path of the invalid member, for example `items[2].url`.
     ///
     /// Members that `Value` does not decode are errors, and precede other errors. Null is an error too, unless the type
-    /// of the member is ``Change``.
+    /// of the member is ``Omittable``.
     ///
     /// - Parameters:
     ///   - path: The path of this value for errors; empty for a whole document.
@@ -48,7 +48,7 @@ struct JSONTreeDecoder: Decoder {
     let isStrict: Bool
     let consumed = Consumed()
     /// The path as one key.
-    var codingPath: [any CodingKey] { path.isEmpty ? [] : [JSONPathKey(stringValue: path)] }
+    var codingPath: [any CodingKey] { path.isEmpty ? [] : [JSONKey(path)] }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
     /// Decodes the value, and rejects members that are not consumed.
@@ -186,12 +186,4 @@ private struct JSONItems: UnkeyedDecodingContainer {
     mutating func nestedContainer<Key>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
         try next().container(keyedBy: type)
     }
-}
-
-private struct JSONPathKey: CodingKey {
-    let stringValue: String
-    var intValue: Int? { nil }
-
-    init(stringValue: String) { self.stringValue = stringValue }
-    init?(intValue: Int) { nil }
 }

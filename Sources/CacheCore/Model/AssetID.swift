@@ -1,5 +1,5 @@
 /// The identifier of an asset: the first 128 bits of the SHA-256 of its key, as 32 lower-case hexadecimal digits.
-package struct AssetID: Hashable, Comparable, Sendable, TextDecodable {
+package struct AssetID: Hashable, Comparable, Sendable, TextCodable {
     package static let expectation = "An asset ID with 32 hexadecimal digits is expected here."
     /// The first 64 bits.
     package let high: UInt64
@@ -25,11 +25,15 @@ package struct AssetID: Hashable, Comparable, Sendable, TextDecodable {
     }
 }
 
-extension AssetID: CustomStringConvertible {
-    package var description: String { Self.hexadecimal(high) + Self.hexadecimal(low) }
-
-    private static func hexadecimal(_ word: UInt64) -> String {
-        let digits = String(word, radix: 16)
-        return String(repeating: "0", count: 16 - digits.count) + digits
+extension AssetID {
+    package var description: String {
+        String(unsafeUninitializedCapacity: 32) { digits in
+            for index in 0..<32 {
+                let word = index < 16 ? high : low
+                let digit = UInt8(truncatingIfNeeded: word >> (60 - 4 * UInt64(index % 16))) & 0xF
+                digits[index] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
+            }
+            return 32
+        }
     }
 }

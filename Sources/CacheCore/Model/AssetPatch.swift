@@ -10,15 +10,15 @@ package struct AssetPatch: Hashable, Sendable {
     /// The complete new list of tags.
     package var tags: [String]?
     /// Null removes the asset's own lifetime.
-    package var ttl: Change<Duration>
+    package var ttl: Omittable<Duration>
     /// Null restores the verification mode of the origin.
-    package var verify: Change<Verification>
+    package var verify: Omittable<Verification>
     /// Null makes the response stale: it must be revalidated before its next use.
-    package var freshUntil: Change<Timestamp>
+    package var freshUntil: Omittable<Timestamp>
 
     package init(
-        isPinned: Bool? = nil, pinnedUntil: Timestamp? = nil, tags: [String]? = nil, ttl: Change<Duration> = .absent,
-        verify: Change<Verification> = .absent, freshUntil: Change<Timestamp> = .absent
+        isPinned: Bool? = nil, pinnedUntil: Timestamp? = nil, tags: [String]? = nil, ttl: Omittable<Duration> = .absent,
+        verify: Omittable<Verification> = .absent, freshUntil: Omittable<Timestamp> = .absent
     ) {
         self.isPinned = isPinned
         self.pinnedUntil = pinnedUntil

@@ -7,10 +7,26 @@ package enum RFC3339 {
         let date = CivilDate(secondsSince1970: seconds)
         let isShown = date.secondsSince1970 == seconds
         let fraction = isShown ? Int(time.milliseconds - seconds * 1000) : 0
-        return CivilDate.padded(date.year, 4) + "-" + CivilDate.padded(date.month, 2) + "-"
-            + CivilDate.padded(date.day, 2) + "T" + CivilDate.padded(date.hour, 2) + ":"
-            + CivilDate.padded(date.minute, 2) + ":" + CivilDate.padded(date.second, 2) + "."
-            + CivilDate.padded(fraction, 3) + "Z"
+        return String(unsafeUninitializedCapacity: 24) { text in
+            var end = 0
+            func append(_ value: Int, digits: Int, _ separator: Unicode.Scalar) {
+                var rest = value
+                for index in (end..<end + digits).reversed() {
+                    text[index] = UInt8(ascii: "0") + UInt8(rest % 10)
+                    rest /= 10
+                }
+                text[end + digits] = UInt8(ascii: separator)
+                end += digits + 1
+            }
+            append(date.year, digits: 4, "-")
+            append(date.month, digits: 2, "-")
+            append(date.day, digits: 2, "T")
+            append(date.hour, digits: 2, ":")
+            append(date.minute, digits: 2, ":")
+            append(date.second, digits: 2, ".")
+            append(fraction, digits: 3, "Z")
+            return end
+        }
     }
 
     /// Parses a `date-time` (§5.6) with any offset. Nil if the text is invalid, or if the year in UTC is not one of 0

@@ -12,6 +12,14 @@ package struct AssetSummary: Sendable {
     package var activeReaders = 0
     package var activeFills = 0
 
+    package init(
+        record: AssetRecord, cachedBytes: Int64, diskBytes: Int64, filePath: String? = nil, activeReaders: Int = 0,
+        activeFills: Int = 0
+    ) {
+        (self.record, self.cachedBytes, self.diskBytes) = (record, cachedBytes, diskBytes)
+        (self.filePath, self.activeReaders, self.activeFills) = (filePath, activeReaders, activeFills)
+    }
+
     /// Whether all bytes of the asset are cached.
     package var isComplete: Bool { record.generation.length == cachedBytes }
 }

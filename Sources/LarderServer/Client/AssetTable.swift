@@ -1,3 +1,4 @@
+import CacheAPI
 import CacheCore
 
 /// The output of `larder assets`.
@@ -12,23 +13,20 @@ struct AssetTable {
     init(at now: Timestamp) { self.now = now }
 
     /// Adds an asset of the API.
-    mutating func add(_ asset: JSON) {
+    mutating func add(_ asset: AssetDocument) {
         isEmpty = false
-        let cached = asset.integer("cachedBytes") ?? 0
-        let length = asset.integer("contentLength")
-        let age = asset.time("lastAccessAt").map { FigureText.age(now.since($0).inSeconds) }
         table.add(
-            asset.text("assetId") ?? "", FigureText.bytes(cached), length.map(FigureText.bytes) ?? "unknown",
-            Self.share(of: asset, cached, length), FigureText.count(asset.integer("hits") ?? 0), age ?? "",
-            (asset.text("key") ?? "") + (asset.isTrue("pinned") ? "  (pinned)" : ""))
+            asset.assetId.description, FigureText.bytes(asset.cachedBytes),
+            asset.contentLength.map(FigureText.bytes) ?? "unknown", Self.share(of: asset), FigureText.count(asset.hits),
+            FigureText.age(now.since(asset.lastAccessAt).inSeconds), asset.key + (asset.pinned ? "  (pinned)" : ""))
     }
 
     var text: String { table.text }
 
     /// `complete`, or the cached share in percent.
-    private static func share(of asset: JSON, _ cached: Int64, _ length: Int64?) -> String {
-        if asset.isTrue("complete") { return "complete" }
-        guard let length, length > 0 else { return "" }
-        return FigureText.share(Double(cached) / Double(length))
+    private static func share(of asset: AssetDocument) -> String {
+        if asset.complete { return "complete" }
+        guard let length = asset.contentLength, length > 0 else { return "" }
+        return FigureText.share(Double(asset.cachedBytes) / Double(length))
     }
 }

@@ -1,3 +1,4 @@
+import CacheAPI
 import CacheCore
 
 /// The failure of a call, as a message for people with its remedy.
@@ -47,14 +48,15 @@ extension ClientError {
     /// The error of a response with an error status: of its problem document (RFC 9457), if it is one.
     init(status: Int, body: [UInt8], from url: String) {
         // A body that is not JSON is no problem document.
-        guard let json = try? JSONParser.parse(body), let code = json.text("code"), let detail = json.text("detail")
-        else {
+        guard let problem: ProblemDocument = try? JSONParser.parse(body).decode(isStrict: false) else {
             self.init(
                 .foreign, "\(url) answered with status \(status) and without a problem document.",
                 remedy: "Check --url or LARDER_URL: another server may listen there.")
             return
         }
-        self.init(code: code, status: status, detail, field: json.text("field"), requestID: json.text("requestId"))
+        self.init(
+            code: problem.code, status: status, problem.detail, field: problem.field.value,
+            requestID: problem.requestId)
     }
 
     /// The error with a code of the API, and its remedy.

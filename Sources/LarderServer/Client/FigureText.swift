@@ -12,14 +12,14 @@ enum FigureText {
     static func rate(_ bytesPerSecond: Double) -> String { size(bytesPerSecond) + "/s" }
 
     /// A whole number with separators, such as `1,234,567`.
-    static func count(_ number: Int64) -> String {
+    static func count(_ number: some BinaryInteger) -> String {
         let digits = Array(String(number.magnitude))
         let groups = stride(from: digits.count, to: 0, by: -3).map { String(digits[max(0, $0 - 3)..<$0]) }
         return (number < 0 ? "-" : "") + groups.reversed().joined(separator: ",")
     }
 
     /// A number with its noun in the singular or plural, such as `1 item` or `2,000 items`.
-    static func count(_ number: Int64, _ noun: String) -> String {
+    static func count(_ number: some BinaryInteger, _ noun: String) -> String {
         "\(count(number)) \(noun)\(number == 1 ? "" : "s")"
     }
 

@@ -1,12 +1,13 @@
+import CacheAPI
 import CacheCore
 
 /// Text about one job of the API.
 struct JobReport {
-    private let job: JSON
+    private let job: JobDocument
     /// The time for ages.
     private let now: Timestamp
 
-    init(_ job: JSON, at now: Timestamp) {
+    init(_ job: JobDocument, at now: Timestamp) {
         self.job = job
         self.now = now
     }
@@ -14,64 +15,48 @@ struct JobReport {
     /// The output of `larder jobs JOB`: names and values.
     var text: String {
         var table = TextTable()
-        table.add("job", job.text("jobId") ?? "")
-        table.add("state", job.text("state") ?? "")
-        if let label = job.text("label") { table.add("label", label) }
-        if let queue = job.text("queue") { table.add("queue", queue) }
-        table.add("priority", job.text("priority") ?? "")
-        for (name, key) in [("created", "createdAt"), ("started", "startedAt"), ("finished", "finishedAt")] {
-            if let time = job.time(key) {
-                table.add(name, "\(job.text(key) ?? ""), \(FigureText.age(now.since(time).inSeconds))")
-            }
+        table.add("job", job.jobId)
+        table.add("state", job.state)
+        if let label = job.label { table.add("label", label) }
+        if let queue = job.queue { table.add("queue", queue) }
+        table.add("priority", job.priority)
+        for (name, time) in [("created", job.createdAt), ("started", job.startedAt), ("finished", job.finishedAt)] {
+            if let time { table.add(name, "\(time), \(FigureText.age(now.since(time).inSeconds))") }
         }
         table.add("items", Self.items(of: job))
         table.add("bytes", Self.bytes(of: job))
-        if let rate = job.number("bytesPerSecond"), rate > 0 { table.add("rate", FigureText.rate(rate)) }
-        if let left = job.number("etaSeconds") { table.add("remaining", FigureText.span(left)) }
-        if let cause = Self.cause(of: job) { table.add("error", cause) }
+        if job.bytesPerSecond > 0 { table.add("rate", FigureText.rate(job.bytesPerSecond)) }
+        if let left = job.etaSeconds { table.add("remaining", FigureText.span(left)) }
+        if let error = job.error { table.add("error", error.sentence) }
         return table.text
     }
 
     /// The figures of a finished job in one line, without a period.
-    static func outcome(of job: JSON) -> String { "\(items(of: job)); \(bytes(of: job))" }
+    static func outcome(of job: JobDocument) -> String { "\(items(of: job)); \(bytes(of: job))" }
 
     /// Whether items wait, or ended with an error.
-    static func needsAttention(_ job: JSON) -> Bool {
-        ["itemsWaiting", "itemsFailed", "itemsTimedOut"].contains { (job.integer($0) ?? 0) > 0 }
-    }
-
-    private static func isFinished(_ job: JSON) -> Bool {
-        job.text("state").flatMap(JobState.init(rawValue:))?.isFinished ?? false
-    }
-
-    /// The error of a job or of an item with its code; nil: none.
-    static func cause(of document: JSON) -> String? {
-        guard let error = document["error"], let code = error.text("code") else { return nil }
-        return "\(code): \(error.text("message") ?? "")"
+    static func needsAttention(_ job: JobDocument) -> Bool {
+        job.itemsWaiting + job.itemsFailed + job.itemsTimedOut > 0
     }
 
     /// For example `1 of 3 items succeeded, 1 failed, 1 timed out`.
-    static func items(of job: JSON) -> String {
-        func count(_ key: String, _ word: String) -> String? {
-            guard let number = job.integer(key), number > 0 else { return nil }
-            return "\(FigureText.count(number)) \(word)"
-        }
-        let total = FigureText.count(job.integer("itemsTotal") ?? 0, "item")
+    static func items(of job: JobDocument) -> String {
+        let isFinished = JobState(rawValue: job.state)?.isFinished ?? false
         let others = [
-            isFinished(job) ? nil : count("itemsWaiting", "waiting"), count("itemsFailed", "failed"),
-            count("itemsTimedOut", "timed out"), count("itemsCancelled", "cancelled"),
-            isFinished(job) ? nil : count("itemsUnknown", "of unknown size"),
+            (isFinished ? 0 : job.itemsWaiting, "waiting"), (job.itemsFailed, "failed"),
+            (job.itemsTimedOut, "timed out"), (job.itemsCancelled, "cancelled"),
+            (isFinished ? 0 : job.itemsUnknown, "of unknown size"),
         ]
-        let done = "\(FigureText.count(job.integer("itemsDone") ?? 0)) of \(total) succeeded"
-        return ([done] + others.compactMap(\.self)).joined(separator: ", ")
+        let done = "\(FigureText.count(job.itemsDone)) of \(FigureText.count(job.itemsTotal, "item")) succeeded"
+        let texts = others.filter { $0.0 > 0 }.map { "\(FigureText.count($0.0)) \($0.1)" }
+        return ([done] + texts).joined(separator: ", ")
     }
 
     /// For example `2.0 MiB of 3.0 MiB, 1.5 MiB from the cache and 512 KiB from the upstream`.
-    static func bytes(of job: JSON) -> String {
-        let whole = job.integer("bytesTotal").map { " of " + FigureText.bytes($0) } ?? ""
-        let sources = ["bytesFromCache", "bytesFromUpstream"].map { FigureText.bytes(job.integer($0) ?? 0) }
-        return "\(FigureText.bytes(job.integer("bytesDone") ?? 0))\(whole), \(sources[0]) from the cache"
-            + " and \(sources[1]) from the upstream"
+    static func bytes(of job: JobDocument) -> String {
+        let whole = job.bytesTotal.map { " of " + FigureText.bytes($0) } ?? ""
+        return "\(FigureText.bytes(job.bytesDone))\(whole), \(FigureText.bytes(job.bytesFromCache)) from the cache"
+            + " and \(FigureText.bytes(job.bytesFromUpstream)) from the upstream"
     }
 }
 
@@ -87,19 +72,15 @@ struct JobTable {
     init(at now: Timestamp) { self.now = now }
 
     /// Adds a job of the API.
-    mutating func add(_ job: JSON) {
+    mutating func add(_ job: JobDocument) {
         isEmpty = false
-        let failed = (job.integer("itemsFailed") ?? 0) + (job.integer("itemsTimedOut") ?? 0)
-        let waiting = job.integer("itemsWaiting") ?? 0
-        let isRunning = job.text("state") == JobState.running.rawValue
+        let failed = job.itemsFailed + job.itemsTimedOut
         table.add(
-            job.text("jobId") ?? "", job.text("state") ?? "",
-            "\(job.integer("itemsDone") ?? 0)/\(job.integer("itemsTotal") ?? 0)",
-            waiting > 0 ? FigureText.count(waiting) : "", failed > 0 ? FigureText.count(failed) : "",
-            FigureText.bytes(job.integer("bytesDone") ?? 0),
-            job.integer("bytesTotal").map(FigureText.bytes) ?? "unknown",
-            isRunning ? FigureText.rate(job.number("bytesPerSecond") ?? 0) : "",
-            job.time("createdAt").map { FigureText.age(now.since($0).inSeconds) } ?? "", job.text("label") ?? "")
+            job.jobId, job.state, "\(job.itemsDone)/\(job.itemsTotal)",
+            job.itemsWaiting > 0 ? FigureText.count(job.itemsWaiting) : "", failed > 0 ? FigureText.count(failed) : "",
+            FigureText.bytes(job.bytesDone), job.bytesTotal.map(FigureText.bytes) ?? "unknown",
+            job.state == JobState.running.rawValue ? FigureText.rate(job.bytesPerSecond) : "",
+            FigureText.age(now.since(job.createdAt).inSeconds), job.label ?? "")
     }
 
     var text: String { table.text }
@@ -111,31 +92,35 @@ struct JobItemTable {
         .trailing("item"), .leading("state"), .trailing("bytes"), .leading("asset"), .leading("cause"))
 
     /// Whether the item waits, or ended with an error.
-    static func needsAttention(_ item: JSON) -> Bool {
-        [JobState.waiting, .failed, .timedOut].contains { $0.rawValue == item.text("state") }
+    static func needsAttention(_ item: JobItemDocument) -> Bool {
+        [JobState.waiting, .failed, .timedOut].contains { $0.rawValue == item.state }
     }
 
     /// Adds an item of the API.
-    mutating func add(_ item: JSON) {
+    mutating func add(_ item: JobItemDocument) {
         table.add(
-            FigureText.count(item.integer("index") ?? 0), Self.state(of: item),
-            FigureText.bytes(item.integer("bytesDone") ?? 0), Self.name(of: item), JobReport.cause(of: item) ?? "")
+            FigureText.count(item.index), Self.state(of: item), FigureText.bytes(item.bytesDone), Self.name(of: item),
+            item.error?.sentence ?? "")
     }
 
     var text: String { table.text }
 
     /// For example `waiting for circuit until 2026-11-27T16:30:00Z`.
-    private static func state(of item: JSON) -> String {
-        let state = item.text("state") ?? ""
-        guard let cause = item.text("waitingFor") else { return state }
-        return "\(state) for \(cause)" + (item.text("retryAt").map { " until \($0)" } ?? "")
+    private static func state(of item: JobItemDocument) -> String {
+        guard let cause = item.waitingFor else { return item.state }
+        return "\(item.state) for \(cause)" + (item.retryAt.map { " until \($0)" } ?? "")
     }
 
     /// The asset as in the request: its URL, its mounted path, or its identifier.
-    static func name(of item: JSON) -> String {
-        if let origin = item.text("origin"), let path = item.text("path") {
+    static func name(of item: JobItemDocument) -> String {
+        if let origin = item.origin.value, let path = item.path.value {
             return "/o/\(origin)/\(path.drop { $0 == "/" })"
         }
-        return item.text("url") ?? item.text("assetId") ?? ""
+        return item.url.value ?? item.assetId?.description ?? ""
     }
+}
+
+extension RecordedErrorDocument {
+    /// The code and the message.
+    var sentence: String { "\(code): \(message)" }
 }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CacheAPI
 import CacheCore
 
 /// Waits for the end of a job over its event stream, and shows the progress on standard error.
@@ -12,7 +13,8 @@ final class JobWatch {
     private let printsEvents: Bool
     private let meter: ProgressMeter?
     private var lines = Throttle(interval: JobWatch.lineInterval)
-    private var last: JSON = [:]
+    /// Nil before the first event.
+    private var last: JobDocument?
 
     init(of identifier: String, _ client: ServiceClient, printsEvents: Bool) {
         self.identifier = identifier
@@ -21,7 +23,7 @@ final class JobWatch {
         meter = printsEvents ? nil : ProgressMeter.onTerminal
     }
 
-    private var state: JobState? { last.text("state").flatMap(JobState.init(rawValue:)) }
+    private var state: JobState? { last.flatMap { JobState(rawValue: $0.state) } }
 
     private var path: String { "/v1/jobs/" + ServiceRequest.encoded(identifier) }
 
@@ -49,43 +51,42 @@ final class JobWatch {
     /// Shows the job of one event. Stops the stream when the job has ended.
     private func received(_ event: ServerSentEvent) throws -> ResponseCollector.Continuation {
         guard event.type == "state" || event.type == "progress" else { return .proceed }
-        // Data that is not JSON is reported as a foreign response.
-        guard let job = try? JSONParser.parse(event.data.utf8), let name = job.text("state"),
-            let state = JobState(rawValue: name)
-        else { throw ClientError.malformed(from: "\(client.address)") }
+        let job: JobDocument = try client.decoded(event.data.utf8)
         last = job
         if printsEvents {
             Terminal.output.write(event.data + "\n")
         } else if let meter {
             meter.show(JobProgress.line(of: job))
         } else if lines.isDue(at: ContinuousClock.now) || event.type == "state" {
-            StandardError.write("\(name): \(JobProgress.line(of: job).plain)\n")
+            StandardError.write("\(job.state): \(JobProgress.line(of: job).plain)\n")
         }
-        return state.isFinished ? .stop : .proceed
+        return state?.isFinished == true ? .stop : .proceed
     }
 
     /// Prints the outcome, and failed items with their causes.
     private func finish() throws {
         // A stream that was lost ends with status 204 if the job has ended meanwhile.
-        if state?.isFinished != true { last = try client.document(ServiceRequest(.get, path)).json }
-        if JobReport.needsAttention(last) { try reportFailures() }
-        if !printsEvents { Terminal.output.write(Self.outcome(of: last)) }
+        var job = last
+        if state?.isFinished != true { job = try client.document(ServiceRequest(.get, path)).value }
+        guard let job else { throw ExitCode(1) }
+        last = job
+        if JobReport.needsAttention(job) { try reportFailures() }
+        if !printsEvents { Terminal.output.write(Self.outcome(of: job)) }
         guard state == .succeeded else { throw ExitCode(1) }
     }
 
     /// The last lines of the command. The causes of failed items are reported before; then the job has the same cause.
-    static func outcome(of job: JSON) -> String {
+    static func outcome(of job: JobDocument) -> String {
         let words = ["failed": "failed", "timedOut": "timed out", "cancelled": "was cancelled"]
-        let state = job.text("state") ?? ""
-        let cause = JobReport.needsAttention(job) ? nil : JobReport.cause(of: job)
-        return "The job \(words[state] ?? state): \(JobReport.outcome(of: job)).\n"
+        let cause = JobReport.needsAttention(job) ? nil : job.error?.sentence
+        return "The job \(words[job.state] ?? job.state): \(JobReport.outcome(of: job)).\n"
             + (cause.map { PrintableText.of($0) + "\n" } ?? "")
     }
 
     private func reportFailures() throws {
-        _ = try client.pages(path + "/items", limit: .max) { page in
-            for item in page.json.list("items") where JobItemTable.needsAttention(item) {
-                let line = "\(JobItemTable.name(of: item)): \(JobReport.cause(of: item) ?? item.text("state") ?? "")"
+        _ = try client.pages(path + "/items", of: JobItemDocument.self, limit: .max) { page in
+            for item in page.value.items where JobItemTable.needsAttention(item) {
+                let line = "\(JobItemTable.name(of: item)): \(item.error?.sentence ?? item.state)"
                 StandardError.write(PrintableText.of(line) + "\n")
             }
         }

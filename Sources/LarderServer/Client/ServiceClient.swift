@@ -1,8 +1,9 @@
+import CacheAPI
 import CacheCore
 
 /// A document of the API with its text as it was sent.
-struct APIDocument {
-    let json: JSON
+struct APIDocument<Value> {
+    let value: Value
     /// Without a line feed at the end.
     let text: String
 }
@@ -26,7 +27,7 @@ final class ServiceClient {
     func access() throws -> TokenAccess? {
         if let knownAccess { return knownAccess }
         do {
-            knownAccess = TokenAccess(try document(ServiceRequest(.get, "/v1/access")).json)
+            knownAccess = TokenAccess(try document(ServiceRequest(.get, "/v1/access")).value)
         } catch let error as ClientError {
             guard case .problem(403...404, _) = error.kind else { throw error }
         }
@@ -34,14 +35,21 @@ final class ServiceClient {
     }
 
     /// Sends the request and returns the document of its response. Throws `ClientError` for error statuses, too.
-    func document(_ request: ServiceRequest) throws -> APIDocument {
+    func document<Value: Decodable>(_ request: ServiceRequest) throws -> APIDocument<Value> {
         let collector = ResponseCollector(url: address.description)
         try connection.perform(request, into: collector)
         guard (200..<300).contains(collector.status) else { throw failure(collector) }
-        // A body that is not JSON is reported as a foreign response.
-        guard let json = try? JSONParser.parse(collector.body) else { throw ClientError.malformed(from: "\(address)") }
         let lines = String(decoding: collector.body, as: UTF8.self).split(separator: "\n")
-        return APIDocument(json: json, text: lines.joined(separator: " "))
+        return APIDocument(value: try decoded(collector.body), text: lines.joined(separator: " "))
+    }
+
+    /// Decodes a document of the service. Members that this version does not declare are ignored.
+    func decoded<Value: Decodable>(_ bytes: some Sequence<UInt8>) throws(ClientError) -> Value {
+        do {
+            return try JSONParser.parse(bytes).decode(isStrict: false)
+        } catch {
+            throw ClientError.malformed(from: "\(address)")
+        }
     }
 
     /// Sends a request whose response has no content.
@@ -53,17 +61,18 @@ final class ServiceClient {
 
     /// Reads pages of a list until `limit` items are read or the list ends, and passes each to `onPage`. Returns
     /// whether the list has more items.
-    func pages(
-        _ path: String, query: [(name: String, value: String?)] = [], limit: Int,
-        onPage: (APIDocument) throws -> Void
+    func pages<Item: Decodable>(
+        _ path: String, of type: Item.Type, query: [(name: String, value: String?)] = [], limit: Int,
+        onPage: (APIDocument<PageDocument<Item>>) throws -> Void
     ) throws -> Bool {
         var (left, cursor): (Int, String?) = (limit, nil)
         repeat {
             let size = String(min(left, 1000))
-            let page = try document(ServiceRequest(.get, path, query: query + [("limit", size), ("cursor", cursor)]))
+            let page: APIDocument<PageDocument<Item>> = try document(
+                ServiceRequest(.get, path, query: query + [("limit", size), ("cursor", cursor)]))
             try onPage(page)
-            left -= page.json.list("items").count
-            cursor = page.json.text("nextCursor")
+            left -= page.value.items.count
+            cursor = page.value.nextCursor
         } while left > 0 && cursor != nil
         return cursor != nil
     }

@@ -1,4 +1,4 @@
-import CacheCore
+import CacheAPI
 
 /// The permissions of the client's token, as `GET /v1/access` reports them.
 struct TokenAccess: Hashable {
@@ -9,14 +9,11 @@ struct TokenAccess: Hashable {
     /// The permitted operations, such as `GET /v1/stats`.
     private let operations: Set<String>
 
-    init(_ document: JSON) {
-        let prefixes = document["assetPrefixes"] == .null ? nil : document.list("assetPrefixes").compactMap(\.string)
-        let limits = prefixes.map { ", limited to " + $0.joined(separator: ", ") } ?? ""
-        let token = document.object("token")
-        self.token = token.text("id").map { "\($0) (scope \(token.text("scope") ?? "unknown")\(limits))" }
-        assetPrefixes = prefixes
-        operations = Set(
-            document.list("operations").map { "\($0.text("method") ?? "") \($0.text("path") ?? "")" })
+    init(_ document: AccessDocument) {
+        assetPrefixes = document.assetPrefixes
+        let limits = assetPrefixes.map { ", limited to " + $0.joined(separator: ", ") } ?? ""
+        token = document.token.map { "\($0.id) (scope \($0.scope)\(limits))" }
+        operations = Set(document.operations.map { "\($0.method) \($0.path)" })
     }
 
     /// Throws unless all operations are permitted.

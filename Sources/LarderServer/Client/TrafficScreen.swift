@@ -1,3 +1,4 @@
+import CacheAPI
 import CacheCore
 
 /// The content of the live screen.
@@ -10,20 +11,20 @@ enum TrafficScreen {
     /// The lines for a terminal with `columns`. `notice`: a sentence about a lost connection; nil: none.
     static func lines(_ window: TrafficWindow, url: String, notice: String?, columns: Int) -> [String] {
         guard let now = window.seconds.last else { return [title(url, "", columns), "", notice ?? "No data yet."] }
-        func course(_ name: String, _ value: String, _ values: (TrafficSecond) -> Double) -> String {
+        func course(_ name: String, _ value: String, _ values: (LiveSecondDocument) -> Double) -> String {
             row(name, value) + "  " + Sparkline.text(window.seconds.map(values), width: chartWidth(columns))
         }
-        func rate(_ name: String, _ bytes: @escaping (TrafficSecond) -> Int64) -> String {
+        func rate(_ name: String, _ bytes: @escaping (LiveSecondDocument) -> Int64) -> String {
             course(name, FigureText.rate(Double(bytes(now)))) { Double(bytes($0)) }
         }
         return [
             title(url, now.time, columns), "",
             rate("to clients", \.clientBytes), rate("  from cache", \.clientBytesFromCache),
             rate("  from upstream", \.clientBytesFromUpstream), rate("upstream", \.upstreamBytes), "",
-            course("requests/s", FigureText.count(now.requests)) { Double($0.requests) },
-            row("hit ratio", FigureText.share(now.hitRatio)) + "  "
-                + Sparkline.text(window.seconds.map { $0.hitRatio ?? 0 }, width: chartWidth(columns), top: 1),
-            row("  last minute", FigureText.share(now.hitRatioOfMinute)),
+            course("requests/s", FigureText.count(now.total)) { Double($0.total) },
+            row("hit ratio", FigureText.share(now.requestHitRatio)) + "  "
+                + Sparkline.text(window.seconds.map { $0.requestHitRatio ?? 0 }, width: chartWidth(columns), top: 1),
+            row("  last minute", FigureText.share(now.lastMinute.requestHitRatio)),
         ] + results(window) + [
             "", firstByte(now), "",
             row("readers", FigureText.count(now.activeReaders)), row("fills", FigureText.count(now.activeFills)), "",
@@ -44,7 +45,7 @@ enum TrafficScreen {
 
     /// The requests of the last minute by result, in two lines.
     private static func results(_ window: TrafficWindow) -> [String] {
-        let cells = zip(TrafficSecond.results, window.counts(inLast: span)).map { name, count in
+        let cells = zip(TrafficWindow.results, window.counts(inLast: span)).map { name, count in
             let number = FigureText.count(count)
             return name + String(repeating: " ", count: max(1, 18 - name.count - number.count)) + number
         }
@@ -53,9 +54,9 @@ enum TrafficScreen {
         }
     }
 
-    private static func firstByte(_ now: TrafficSecond) -> String {
-        guard let times = now.firstByte else { return row("first byte", "–") }
-        let values = [("p50", times.median), ("p95", times.p95), ("p99", times.p99)]
-        return row("first byte", "") + values.map { "  \($0.0) \(FigureText.latency($0.1))" }.joined()
+    private static func firstByte(_ now: LiveSecondDocument) -> String {
+        guard let times = now.firstByteSeconds else { return row("first byte", "–") }
+        let values = [("p50", times.p50), ("p95", times.p95), ("p99", times.p99)]
+        return row("first byte", "") + values.map { "  \($0.0) \(FigureText.latency($0.1 ?? 0))" }.joined()
     }
 }

@@ -1,3 +1,4 @@
+import CacheAPI
 import CacheCore
 
 /// Shows the traffic of a service in each second: on a terminal a live screen, else lines.
@@ -43,19 +44,15 @@ final class TrafficWatch {
 
     private func readPast(_ count: Int) throws {
         let request = ServiceRequest(.get, Self.path, query: [("windowSeconds", String(count))])
-        for bucket in try client.document(request).json.list("seconds") {
-            if let second = TrafficSecond(bucket) { window.add(second) }
-        }
+        let past: APIDocument<LiveStatisticsDocument> = try client.document(request)
+        for second in past.value.seconds { window.add(second) }
     }
 
     private func received(_ event: ServerSentEvent) throws {
         guard event.type == "second" else { return }
         notice = nil
         if printsEvents { return Terminal.output.write(event.data + "\n") }
-        // Data that is not JSON is reported as a foreign response.
-        guard let bucket = try? JSONParser.parse(event.data.utf8), let second = TrafficSecond(bucket) else {
-            throw ClientError.malformed(from: "\(client.address)")
-        }
+        let second: LiveSecondDocument = try client.decoded(event.data.utf8)
         window.add(second)
         if screen == nil { Terminal.output.write(second.line + "\n") } else { draw() }
     }

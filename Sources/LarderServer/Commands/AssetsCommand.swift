@@ -1,4 +1,5 @@
 import ArgumentParser
+import CacheAPI
 import CacheCore
 
 /// `larder assets`: lists the assets of a running service.
@@ -38,8 +39,10 @@ struct AssetsCommand: ClientCommand {
     func perform(_ client: ServiceClient) throws {
         let prefix = try client.access()?.prefix(prefix, origin: origin) ?? prefix
         var table = AssetTable(at: SystemWallClock().now())
-        let hasMore = try client.pages("/v1/assets", query: query(prefix), limit: limit) { page in
-            if service.json { say(page.text) } else { page.json.list("items").forEach { table.add($0) } }
+        let hasMore = try client.pages(
+            "/v1/assets", of: AssetDocument.self, query: query(prefix), limit: limit
+        ) { page in
+            if service.json { say(page.text) } else { page.value.items.forEach { table.add($0) } }
         }
         guard !service.json else { return }
         say(table.isEmpty ? "No assets match." : table.text)

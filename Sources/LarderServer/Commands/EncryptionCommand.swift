@@ -1,5 +1,5 @@
 import ArgumentParser
-import CacheCore
+import CacheAPI
 
 /// `larder encryption`: master keys of a running service, and new keys.
 struct EncryptionCommand: ParsableCommand {
@@ -20,30 +20,27 @@ struct EncryptionStatusCommand: ClientCommand {
     var needs: [String] { ["GET /v1/encryption"] }
 
     func perform(_ client: ServiceClient) throws {
-        let report = try client.document(ServiceRequest(.get, "/v1/encryption"))
-        say(service.json ? report.text : Self.text(report.json))
+        let report: APIDocument<EncryptionDocument> = try client.document(ServiceRequest(.get, "/v1/encryption"))
+        say(service.json ? report.text : Self.text(report.value))
     }
 
     /// A table of the keys, and a sentence for each origin with assets in the other form and for the rotation.
-    static func text(_ report: JSON) -> String {
+    static func text(_ report: EncryptionDocument) -> String {
         var table = TextTable(.leading("key"), .trailing("files"), .leading("state"))
-        for key in report.list("keys") {
-            let isActive = key["active"] == .bool(true)
-            let state = key["available"] == .bool(true) ? (isActive ? "active" : "") : "missing"
-            table.add(key.text("keyId") ?? "", FigureText.count(key.integer("files") ?? 0), state)
+        for key in report.keys {
+            table.add(key.keyId, FigureText.count(key.files), key.available ? (key.active ? "active" : "") : "missing")
         }
-        var lines = report.list("keys").isEmpty ? ["There are no master keys."] : [table.text]
-        for origin in report.list("origins") where origin.integer("assetsLeft") ?? 0 > 0 {
-            let assets = FigureText.count(origin.integer("assetsLeft") ?? 0, "asset")
-            let form = origin["encrypt"] == .bool(true) ? "plain text" : "encrypted"
-            lines.append("\(origin.text("name") ?? ""): \(assets) stored \(form) will be fetched again.")
+        var lines = report.keys.isEmpty ? ["There are no master keys."] : [table.text]
+        for origin in report.origins where origin.assetsLeft > 0 {
+            let assets = FigureText.count(origin.assetsLeft, "asset")
+            let form = origin.encrypt ? "plain text" : "encrypted"
+            lines.append("\(origin.name): \(assets) stored \(form) will be fetched again.")
         }
-        if let rotation = report["rotation"], rotation != .null {
-            let (done, files) = (rotation.integer("filesDone") ?? 0, rotation.integer("files") ?? 0)
-            let state = rotation.text("state") ?? ""
-            var line = "Rotation to \(rotation.text("activeKey") ?? ""): \(state), \(done) of \(files) files"
-            if let locked = rotation.integer("filesLocked"), locked > 0 { line += ", \(locked) without their key" }
-            lines.append(line + (rotation.text("error").map { "; waiting: \($0)" } ?? "."))
+        if let rotation = report.rotation {
+            let (done, files, locked) = (rotation.filesDone, rotation.files, rotation.filesLocked)
+            var line = "Rotation to \(rotation.activeKey): \(rotation.state), \(done) of \(files) files"
+            if locked > 0 { line += ", \(locked) without their key" }
+            lines.append(line + (rotation.error.map { "; waiting: \($0)" } ?? "."))
         }
         return lines.joined(separator: "\n")
     }
@@ -61,12 +58,13 @@ struct EncryptionRotateCommand: ClientCommand {
 
     func perform(_ client: ServiceClient) throws {
         Interruption.catchSignals()
-        var report = try client.document(ServiceRequest(.post, "/v1/encryption/rotate"))
-        while report.json["rotation"]?.text("state") == "running" {
+        var report: APIDocument<EncryptionDocument> = try client.document(
+            ServiceRequest(.post, "/v1/encryption/rotate"))
+        while report.value.rotation?.state == "running" {
             try Interruption.pause(for: .milliseconds(250))
             report = try client.document(ServiceRequest(.get, "/v1/encryption"))
         }
-        say(service.json ? report.text : EncryptionStatusCommand.text(report.json))
+        say(service.json ? report.text : EncryptionStatusCommand.text(report.value))
     }
 }
 

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CacheAPI
 import CacheCore
 
 /// `larder jobs`: lists, shows, cancels and retries the prefetch jobs of a running service.
@@ -48,8 +49,8 @@ struct JobsListCommand: ClientCommand {
     private func list(_ client: ServiceClient) throws {
         var table = JobTable(at: SystemWallClock().now())
         let query: [(String, String?)] = [("state", state?.rawValue), ("label", label)]
-        let hasMore = try client.pages("/v1/jobs", query: query, limit: limit) { page in
-            if service.json { say(page.text) } else { page.json.list("items").forEach { table.add($0) } }
+        let hasMore = try client.pages("/v1/jobs", of: JobDocument.self, query: query, limit: limit) { page in
+            if service.json { say(page.text) } else { page.value.items.forEach { table.add($0) } }
         }
         guard !service.json else { return }
         say(table.isEmpty ? "No jobs match." : table.text)
@@ -59,13 +60,13 @@ struct JobsListCommand: ClientCommand {
     /// In JSON the document of the job and, with `--items`, the pages of its items.
     private func show(_ job: String, _ client: ServiceClient) throws {
         let path = "/v1/jobs/" + ServiceRequest.encoded(job)
-        let document = try client.document(ServiceRequest(.get, path))
-        if service.json { say(document.text) } else { say(JobReport(document.json, at: SystemWallClock().now()).text) }
-        guard items || !service.json && JobReport.needsAttention(document.json) else { return }
+        let document: APIDocument<JobDocument> = try client.document(ServiceRequest(.get, path))
+        say(service.json ? document.text : JobReport(document.value, at: SystemWallClock().now()).text)
+        guard items || !service.json && JobReport.needsAttention(document.value) else { return }
         var table = JobItemTable()
-        _ = try client.pages(path + "/items", limit: .max) { page in
+        _ = try client.pages(path + "/items", of: JobItemDocument.self, limit: .max) { page in
             if service.json { return say(page.text) }
-            for item in page.json.list("items") where items || JobItemTable.needsAttention(item) { table.add(item) }
+            for item in page.value.items where items || JobItemTable.needsAttention(item) { table.add(item) }
         }
         if !service.json { say("\n" + table.text) }
     }
@@ -84,8 +85,9 @@ struct JobsCancelCommand: ClientCommand {
     var needs: [String] { ["DELETE /v1/jobs/{jobId}"] }
 
     func perform(_ client: ServiceClient) throws {
-        let document = try client.document(ServiceRequest(.delete, "/v1/jobs/" + ServiceRequest.encoded(job)))
-        say(service.json ? document.text : "The job \(job) is cancelled. \(JobReport.outcome(of: document.json)).")
+        let path = "/v1/jobs/" + ServiceRequest.encoded(job)
+        let document: APIDocument<JobDocument> = try client.document(ServiceRequest(.delete, path))
+        say(service.json ? document.text : "The job \(job) is cancelled. \(JobReport.outcome(of: document.value)).")
     }
 }
 
@@ -103,7 +105,7 @@ struct JobsRetryCommand: ClientCommand {
 
     func perform(_ client: ServiceClient) throws {
         let path = "/v1/jobs/" + ServiceRequest.encoded(job) + "/retry"
-        let document = try client.document(ServiceRequest(.post, path))
+        let document: APIDocument<JobDocument> = try client.document(ServiceRequest(.post, path))
         say(service.json ? document.text : "The job \(job) was restarted; `larder jobs \(job)` shows its progress.")
     }
 }

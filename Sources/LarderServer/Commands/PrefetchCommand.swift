@@ -1,4 +1,5 @@
 import ArgumentParser
+import CacheAPI
 import CacheCore
 
 /// `larder prefetch`: creates a prefetch job on a running service, and waits for its end on request.
@@ -57,14 +58,14 @@ struct PrefetchCommand: ClientCommand {
     }
 
     func perform(_ client: ServiceClient) throws {
-        let job = try client.document(ServiceRequest(.post, "/v1/jobs", body: body))
-        guard let identifier = job.json.text("jobId") else { throw ClientError.malformed(from: "\(client.address)") }
+        let job: APIDocument<JobDocument> = try client.document(ServiceRequest(.post, "/v1/jobs", body: body))
+        let identifier = job.value.jobId
         if service.json {
             say(job.text)
         } else {
             let hint = wait ? "" : "; `larder jobs \(identifier)` shows its progress"
             say(
-                "Created the job \(identifier) with \(FigureText.count(Int64(urls.count + path.count), "item"))\(hint)."
+                "Created the job \(identifier) with \(FigureText.count(urls.count + path.count, "item"))\(hint)."
             )
         }
         if wait { try JobWatch(of: identifier, client, printsEvents: service.json).run() }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CacheAPI
 import CacheCore
 
 /// `larder purge`: plans a purge on a running service, shows it, and carries it out after a confirmation.
@@ -60,12 +61,12 @@ struct PurgeCommand: ClientCommand {
         guard dryRun || yes || canAsk else {
             throw ValidationError("The confirmation requires a terminal; pass --yes, or --dry-run.")
         }
-        let report = try client.document(ServiceRequest(.post, "/v1/purges", body: body))
-        guard let plan = report.json.text("planId"), let assets = report.json.integer("assets") else {
-            throw ClientError.malformed(from: "\(client.address)")
-        }
+        let report: APIDocument<EvictionReportDocument> = try client.document(
+            ServiceRequest(.post, "/v1/purges", body: body))
+        let assets = report.value.assets
+        guard let plan = report.value.planId else { throw ClientError.malformed(from: "\(client.address)") }
         let path = "/v1/purges/" + ServiceRequest.encoded(plan)
-        if service.json { say(report.text) } else { try show(report.json, client.document(.init(.get, path)).json) }
+        if service.json { say(report.text) } else { try show(report.value, client.document(.init(.get, path)).value) }
         guard !dryRun, assets > 0 else { return }
         guard yes || isConfirmed(assets) else {
             try client.send(ServiceRequest(.delete, path))
@@ -85,24 +86,21 @@ struct PurgeCommand: ClientCommand {
     }
 
     /// Prints the assets of the plan. The report of a soft purge has no bytes; the plan has.
-    private func show(_ report: JSON, _ plan: JSON) {
-        let assets = report.integer("assets") ?? 0
+    private func show(_ report: EvictionReportDocument, _ plan: PurgePlanDocument) {
+        let assets = report.assets
         guard assets > 0 else { return say("No assets match.") }
         var table = TextTable(.trailing("bytes"), .leading("key"))
-        for entry in report.list("entries").prefix(Self.shownKeys) {
-            table.add(FigureText.bytes(entry.integer("bytes") ?? 0), entry.text("key") ?? "")
-        }
-        let others = assets - Int64(min(Self.shownKeys, report.list("entries").count))
+        for entry in report.entries.prefix(Self.shownKeys) { table.add(FigureText.bytes(entry.bytes), entry.key) }
+        let others = assets - min(Self.shownKeys, report.entries.count)
         if others > 0 { table.add("", "and \(FigureText.count(others)) more") }
         say(table.text)
-        let pinned = report.integer("pinnedAssets") ?? 0
-        let bytes = FigureText.bytes(plan.integer("bytes") ?? 0)
+        let (pinned, bytes) = (report.pinnedAssets, FigureText.bytes(plan.bytes))
         say(
             "\(FigureText.count(assets, "asset")), \(bytes)"
                 + (pinned > 0 ? ", \(FigureText.count(pinned)) pinned" : ""))
     }
 
-    private func isConfirmed(_ assets: Int64) -> Bool {
+    private func isConfirmed(_ assets: Int) -> Bool {
         let noun = FigureText.count(assets, "asset")
         StandardError.write(soft ? "Mark \(noun) as stale? [y/N] " : "Purge \(noun)? [y/N] ")
         return ["y", "yes"].contains(FieldText.lowered(readLine() ?? ""))
@@ -117,10 +115,10 @@ struct PurgeCommand: ClientCommand {
         var request = ServiceRequest(.post, path + "/commit")
         request.timeout = nil
         Interruption.catchSignals()
-        var plan: APIDocument
+        var plan: APIDocument<PurgePlanDocument>
         do {
             plan = try client.document(request)
-            while plan.json.text("state") == "running" {
+            while plan.value.state == "running" {
                 try Interruption.pause(for: Self.pause)
                 plan = try client.document(ServiceRequest(.get, path))
             }
@@ -128,16 +126,16 @@ struct PurgeCommand: ClientCommand {
             StandardError.write("The purge continues on the service: GET \(path) reports its progress.\n")
             throw error
         }
-        say(service.json ? plan.text : result(plan.json))
-        guard plan.json.text("state") == "done" else { throw ExitCode(1) }
+        say(service.json ? plan.text : result(plan.value))
+        guard plan.value.state == "done" else { throw ExitCode(1) }
     }
 
-    private func result(_ plan: JSON) -> String {
-        let done = FigureText.count(plan.integer("assetsDone") ?? 0, "asset")
-        let changed = plan.integer("assetsChanged") ?? 0
-        let freed = soft ? "" : ", freed \(FigureText.bytes(plan.integer("freedBytes") ?? 0))"
+    private func result(_ plan: PurgePlanDocument) -> String {
+        let done = FigureText.count(plan.assetsDone, "asset")
+        let changed = plan.assetsChanged
+        let freed = soft ? "" : ", freed \(FigureText.bytes(plan.freedBytes))"
         return (soft ? "Marked \(done) as stale" : "Purged \(done)\(freed)")
             + (changed > 0 ? "; \(FigureText.count(changed)) changed meanwhile" : "")
-            + (plan.text("state") == "done" ? "." : "; the purge was stopped.")
+            + (plan.state == "done" ? "." : "; the purge was stopped.")
     }
 }

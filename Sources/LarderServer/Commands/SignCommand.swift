@@ -1,4 +1,5 @@
 import ArgumentParser
+import CacheAPI
 import CacheCore
 import ReaderAccess
 
@@ -30,9 +31,9 @@ struct SignCommand: ClientCommand {
     func validate() throws { _ = try TokenNewCommand.duration(expires, option: "--expires") }
 
     func perform(_ client: ServiceClient) throws {
-        let signed = try client.document(ServiceRequest(.post, "/v1/signatures", body: try body))
-        guard let url = signed.json.text("url") else { throw ClientError.malformed(from: "\(client.address)") }
-        say(service.json ? signed.text : "\(client.address.url)\(url)")
+        let signed: APIDocument<SignedURLDocument> = try client.document(
+            ServiceRequest(.post, "/v1/signatures", body: try body))
+        say(service.json ? signed.text : "\(client.address.url)\(signed.value.url)")
     }
 
     /// The body of the request: `SignatureRequest` of the API.

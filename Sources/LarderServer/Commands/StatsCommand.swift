@@ -17,8 +17,8 @@ struct StatsCommand: ClientCommand {
 
     func perform(_ client: ServiceClient) throws {
         guard watch else {
-            let stats = try client.document(ServiceRequest(.get, "/v1/stats"))
-            return say(service.json ? stats.text : StatisticsReport(stats.json).text)
+            let stats: APIDocument<FigureValues> = try client.document(ServiceRequest(.get, "/v1/stats"))
+            return say(service.json ? stats.text : StatisticsReport(stats.value).text)
         }
         Interruption.catchSignals()
         do {

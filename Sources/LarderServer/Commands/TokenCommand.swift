@@ -152,7 +152,8 @@ struct TokenNewCommand: ParsableCommand {
         }
         do throws(CacheError) {
             _ = try TokensFile.parse(bytes)
-            return try JSONParser.parse(bytes).list("tokens")
+            guard case .array(let entries)? = try JSONParser.parse(bytes)["tokens"] else { return [] }
+            return entries
         } catch {
             throw FileFault(description: "\"\(path)\" is not a valid tokens file: \(error.message)")
         }

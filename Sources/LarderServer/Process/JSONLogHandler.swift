@@ -68,9 +68,14 @@ struct JSONLogHandler: LogHandler {
     /// A JSON string. C1 control characters and line separators are escaped too, because some readers treat them as
     /// line ends.
     private static func quoted(_ text: String) -> String {
-        var quoted = ""
-        JSON.append(text, escaping: lineEnds, to: &quoted)
-        return quoted
+        JSON.string(text).text.unicodeScalars.reduce(into: "") { quoted, scalar in
+            if lineEnds.contains(scalar) {
+                let digits = String(scalar.value, radix: 16)
+                quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            } else {
+                quoted.unicodeScalars.append(scalar)
+            }
+        }
     }
 
     private static let lineEnds = Set((0x7F...0x9F).map { Unicode.Scalar(UInt8($0)) } + ["\u{2028}", "\u{2029}"])

@@ -108,8 +108,8 @@ import Testing
         let figures = ReaderFigures()
         figures.add(to: "a", requests: 1, bytes: 3_000_000_000, bytesFromCache: 2_000_000_000)
         let usage = try #require(figures.snapshot().first)
-        #expect(usage.json(pricePerGigabyte: 0.05)["savedCost"] == .number(0.1))
-        #expect(usage.json(pricePerGigabyte: nil)["savedCost"] == .null)
+        #expect(usage.document(pricePerGigabyte: 0.05).json["savedCost"] == .number(0.1))
+        #expect(usage.document(pricePerGigabyte: nil).json["savedCost"] == .null)
     }
 
     @Test("A rate holds for all connections of a reader together", .bothRoads)

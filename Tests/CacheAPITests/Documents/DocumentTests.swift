@@ -276,7 +276,7 @@ import Testing
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         #expect(lines[0] == "event: state" && lines[1] == "id: 4")
         #expect(lines[2].hasPrefix("data: {") && lines.dropFirst(3) == ["", ""])
-        #expect(try JSONParser.parse(lines[2].dropFirst(6).utf8).text == Samples.job.json.text)
+        #expect(try JSONParser.parse(lines[2].dropFirst(6).utf8).text == JobDocument(Samples.job).jsonText)
         #expect(JobEventRenderer.text(of: Samples.job, after: .running).hasPrefix("event: progress\n"))
     }
 

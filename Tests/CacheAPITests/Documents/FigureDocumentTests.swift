@@ -48,7 +48,7 @@ import Testing
     @Test("Every stored number is declared")
     func everyStoredNumberIsDeclared() {
         let stats = Self.report.stats
-        let document = stats.json.text
+        let document = stats.document().jsonText
         for part: Any in [
             stats.store, stats.store.losses, stats.integrity, stats.counter.connections, stats.counter.reads,
         ] {

@@ -218,6 +218,13 @@ enum Samples {
     ]
     static let reload = ReloadResult(loadedAt: time, changed: ["log.level"], needsRestart: [])
     static let quotaStanding = QuotaStatus(owner: .tag("promo"), quota: Quota(maxBytes: 9), cachedBytes: 7)
+    static let encryption = EncryptionReport(
+        keys: [.init(id: "k1", isActive: true, isAvailable: true, files: 2)], onMissingKey: .refuse,
+        origins: [.init(name: "media", isEncrypted: true, assetsLeft: 1)],
+        rotation: KeyRotation(activeKey: "k1", startedAt: time, files: 2), isRotating: true, fault: "Why.")
+    static let receipt = ErasureReceipt(
+        sequence: 1, erasedAt: time,
+        assets: [.init(id: id, nameDigest: String(repeating: "0", count: 64), generation: 3, masterKey: "k1")])
     static let quotaOwners = [QuotaOwner.origin("media"), .tag("promo")]
 
     static let candidates = [SegmentAccount.Queue.main, nil].map { queue in

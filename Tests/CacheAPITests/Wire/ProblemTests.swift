@@ -8,7 +8,7 @@ import Testing
     @Test("Contains the members of RFC 9457 and the own members")
     func holdsTheMembersOfTheRFCAndOurs() throws {
         let error = CacheError(.invalidField("items[0].url"), "No.")
-        let json = Problem(error, instance: "/v1/jobs", requestID: "r-1").json
+        let json = Problem(error, instance: "/v1/jobs", requestID: "r-1").document.json
 
         #expect(json["type"] == "urn:larder:problem:invalidField")
         #expect(json["title"] == "Invalid field")
@@ -40,9 +40,10 @@ import Testing
 
     @Test("States the timeout and the upstream status")
     func tellsWhichTimeoutAndWhichUpstreamStatus() {
-        let late = Problem(CacheError(.upstreamTimedOut(.idle), "Late."), instance: "/", requestID: "r").json
+        let late = Problem(CacheError(.upstreamTimedOut(.idle), "Late."), instance: "/", requestID: "r").document.json
         #expect(late["timeout"] == "idle" && late["status"] == 504)
-        let refused = Problem(CacheError(.upstreamRefused(status: 500), "No."), instance: "/", requestID: "r").json
+        let refused = Problem(CacheError(.upstreamRefused(status: 500), "No."), instance: "/", requestID: "r").document
+            .json
         #expect(refused["upstreamStatus"] == 500 && refused["status"] == 502)
     }
 
@@ -90,7 +91,7 @@ import Testing
         struct Secret: Error { let password = "hunter2" }
         let error = CacheError(foreign: Secret())
         #expect(error.code == .internal)
-        #expect(!Problem(error, instance: "/", requestID: "r").json.text.contains("hunter2"))
+        #expect(!Problem(error, instance: "/", requestID: "r").document.jsonText.contains("hunter2"))
     }
 
     @Test(

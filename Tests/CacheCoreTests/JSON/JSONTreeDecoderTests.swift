@@ -21,8 +21,8 @@ import Testing
         var level: JobPriority?
         var items: [Item]?
         var few: List<2, Checked<NotEmpty>>?
-        var change: Change<Int64>
-        var other: Change<Part>
+        var change: Omittable<Int64>
+        var other: Omittable<Part>
     }
 
     private func decode<Value: Decodable>(_ json: JSON, as type: Value.Type = Document.self) throws -> Value {
@@ -107,9 +107,10 @@ import Testing
 
     @Test("A change has the new value, and none if the value stays")
     func aChangeHasTheNewValue() {
-        #expect(Change<Int>.absent.update == .none && Change<Int>.null.update == .some(nil))
-        #expect(Change.value(5).update == .some(5) && Change.value(5).value == 5 && Change<Int>.null.value == nil)
-        #expect(Change.value(5).map(String.init) == .value("5") && Change<Int>.null.map(String.init) == .null)
+        #expect(Omittable<Int>.absent.update == .none && Omittable<Int>.null.update == .some(nil))
+        #expect(
+            Omittable.value(5).update == .some(5) && Omittable.value(5).value == 5 && Omittable<Int>.null.value == nil)
+        #expect(Omittable.value(5).map(String.init) == .value("5") && Omittable<Int>.null.map(String.init) == .null)
     }
 
     @Test("The decoded members of a type are its keys, in their order")

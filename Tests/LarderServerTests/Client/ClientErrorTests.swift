@@ -1,16 +1,23 @@
 import CCurl
+import CacheCore
 import Glibc
 import Testing
 
+@testable import CacheAPI
 @testable import LarderServer
 
 @Suite struct ClientErrorTests {
     private static let url = "http://127.0.0.1:8080"
 
+    /// The problem document of the service.
+    private func problem(_ error: CacheError, requestID: String = "r") -> [UInt8] {
+        Problem(error, instance: "/v1/jobs", requestID: requestID).document.jsonBytes
+    }
+
     @Test("A problem document becomes its detail, its code and a remedy")
     func aProblemIsReported() {
-        let body = #"{"title":"x","detail":"The origin is unknown.","code":"invalidField","field":"items[0].origin"}"#
-        let error = ClientError(status: 422, body: Array(body.utf8), from: Self.url)
+        let body = problem(.invalid("items[0].origin", "The origin is unknown."))
+        let error = ClientError(status: 422, body: body, from: Self.url)
 
         #expect(
             error.text == """
@@ -23,9 +30,9 @@ import Testing
 
     @Test("The request identifier leads to the log after an internal error")
     func anInternalErrorNamesTheRequest() {
-        let body = #"{"detail":"An internal error occurred.","code":"internal","requestId":"abc"}"#
+        let body = problem(CacheError(.internal, "An internal error occurred."), requestID: "abc")
 
-        #expect(ClientError(status: 500, body: Array(body.utf8), from: Self.url).text.contains("the request abc."))
+        #expect(ClientError(status: 500, body: body, from: Self.url).text.contains("the request abc."))
     }
 
     @Test("A response without a problem document is of another server", arguments: ["", "<html>", "{}", "\u{1B}[2J"])
@@ -38,7 +45,7 @@ import Testing
 
     @Test("An overloaded service and a lost connection are temporary", arguments: [(503, true), (404, false)])
     func temporaryErrorsAreKnown(_ status: Int, _ isTemporary: Bool) {
-        let body = Array(#"{"detail":"The service is shutting down.","code":"shuttingDown"}"#.utf8)
+        let body = problem(CacheError(.shuttingDown, "The service is shutting down."))
 
         #expect(ClientError(status: status, body: body, from: Self.url).isTemporary == isTemporary)
     }

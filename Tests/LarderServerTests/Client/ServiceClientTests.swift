@@ -1,3 +1,4 @@
+import CacheAPI
 import CacheCore
 import Testing
 
@@ -22,9 +23,9 @@ import Testing
         let server = try AnsweringOnce(with: Self.head + "Content-Type: application/json\r\n\r\n{ \"b\" : 1.0 }\n")
         let request = ServiceRequest(.post, "/v1/jobs", body: ["a": 1])
 
-        let document = try client(of: server, token: "secret").document(request)
+        let document: APIDocument<[String: Int]> = try client(of: server, token: "secret").document(request)
 
-        #expect(document.text == #"{ "b" : 1.0 }"# && document.json["b"] == .integer(1))
+        #expect(document.text == #"{ "b" : 1.0 }"# && document.value == ["b": 1])
         let question = server.question()
         #expect(question.hasPrefix("POST /base/v1/jobs HTTP/1.1\r\n") && question.hasSuffix("\r\n\r\n{\"a\":1}"))
         #expect(question.contains("Authorization: Bearer secret\r\n") && question.contains("User-Agent: larder/"))
@@ -36,7 +37,7 @@ import Testing
     func anotherServerIsRecognised(_ rest: String) throws {
         let server = try AnsweringOnce(with: Self.head + rest)
 
-        let error = failure { _ = try client(of: server).document(ServiceRequest(.get, "/")) }
+        let error = failure { let _: APIDocument<JSON> = try client(of: server).document(ServiceRequest(.get, "/")) }
 
         #expect(error?.kind == .foreign)
     }
@@ -47,9 +48,24 @@ import Testing
     func aCutResponseIsAnError(_ answer: String) throws {
         let server = try AnsweringOnce(with: answer)
 
-        let error = failure { _ = try client(of: server).document(ServiceRequest(.get, "/")) }
+        let error = failure { let _: APIDocument<JSON> = try client(of: server).document(ServiceRequest(.get, "/")) }
 
         #expect(error?.kind == .unreachable)
+    }
+
+    @Test("Unknown members are ignored, and a missing one is an error")
+    func unknownMembersAreIgnored() throws {
+        let text = #"{"url":"/o/a","expiresAt":"2026-11-21T08:00:00Z","kid":"k","later":{"x":[1]}}"#
+        let server = try AnsweringOnce(with: Self.head + "\r\n" + text)
+
+        let signed: APIDocument<SignedURLDocument> = try client(of: server).document(ServiceRequest(.get, "/"))
+
+        #expect(signed.value.url == "/o/a" && signed.text == text)
+        let other = try AnsweringOnce(with: Self.head + "\r\n" + #"{"expiresAt":"2026-11-21T08:00:00Z","kid":"k"}"#)
+        let error = failure {
+            let _: APIDocument<SignedURLDocument> = try client(of: other).document(ServiceRequest(.get, "/"))
+        }
+        #expect(error?.kind == .foreign)
     }
 
     @Test("A redirect is not followed")
@@ -57,7 +73,9 @@ import Testing
         let server = try AnsweringOnce(
             with: "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n")
 
-        let error = failure { _ = try client(of: server, token: "secret").document(ServiceRequest(.get, "/")) }
+        let error = failure {
+            let _: APIDocument<JSON> = try client(of: server, token: "secret").document(ServiceRequest(.get, "/"))
+        }
 
         #expect(error?.kind == .foreign)
     }
@@ -114,7 +132,7 @@ import Testing
     func aClosedPortIsReported() throws {
         let client = try ServiceClient(to: ServiceAddress("http://127.0.0.1:1"), token: nil, authorities: nil)
 
-        let error = failure { _ = try client.document(ServiceRequest(.get, "/v1/stats")) }
+        let error = failure { let _: APIDocument<JSON> = try client.document(ServiceRequest(.get, "/v1/stats")) }
 
         #expect(error?.message == "No service listens on http://127.0.0.1:1: the connection was refused.")
     }

@@ -1,14 +1,14 @@
-import CacheCore
 import Testing
 
+@testable import CacheAPI
 @testable import LarderServer
 
 @Suite struct TokenAccessTests {
-    private func access(_ prefixes: JSON) -> TokenAccess {
-        TokenAccess([
-            "token": ["id": "player", "scope": "read"], "assetPrefixes": prefixes,
-            "operations": [["method": "GET", "path": "/v1/assets", "limited": .bool(true)]],
-        ])
+    private func access(_ prefixes: [String]?) -> TokenAccess {
+        TokenAccess(
+            AccessDocument(
+                token: .init(id: "player", scope: "read"), assetPrefixes: prefixes,
+                operations: [.init(method: "GET", path: "/v1/assets", limited: true)]))
     }
 
     @Test("A missing operation is named with the token and its limits")
@@ -29,9 +29,9 @@ import Testing
         arguments: [
             (["/o/media/a/"], nil, nil, "/o/media/a/"), (["/o/media/a/"], nil, "media", "/o/media/a/"),
             (["/o/media/a/"], "/o/media/a/b", nil, "/o/media/a/b"), (["/o/media/", "/o/b/"], nil, "media", nil),
-            (["/o/media/a/", "/o/b/c/"], nil, "b", "/o/b/c/"), (.null, nil, nil, nil),
-        ] as [(JSON, String?, String?, String?)])
-    func theOnlyPrefixIsUsed(own: JSON, prefix: String?, origin: String?, expected: String?) throws {
+            (["/o/media/a/", "/o/b/c/"], nil, "b", "/o/b/c/"), (nil, nil, nil, nil),
+        ] as [([String]?, String?, String?, String?)])
+    func theOnlyPrefixIsUsed(own: [String]?, prefix: String?, origin: String?, expected: String?) throws {
         #expect(try access(own).prefix(prefix, origin: origin) == expected)
     }
 

@@ -138,7 +138,7 @@ final class EventFeed: Service {
 
     private func text(of event: CacheEvent) -> String {
         text(of: .entry(event.id)) {
-            "id: \(event.id)\nevent: \(event.content.topic.rawValue)\ndata: \(event.json.text)\n\n"
+            "id: \(event.id)\nevent: \(event.content.topic.rawValue)\ndata: \(EventDocument(event).jsonText)\n\n"
         }
     }
 

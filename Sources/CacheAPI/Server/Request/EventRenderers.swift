@@ -53,7 +53,7 @@ struct JobEventRenderer: EventRenderer {
     /// state in the previous event, nil for the first.
     static func text(of job: JobSnapshot, after last: JobState?) -> String {
         let name = job.record.state == last ? "progress" : "state"
-        return "event: \(name)\nid: \(job.version)\ndata: \(job.json.text)\n\n"
+        return "event: \(name)\nid: \(job.version)\ndata: \(JobDocument(job).jsonText)\n\n"
     }
 }
 
@@ -78,7 +78,7 @@ struct LiveSecondRenderer: EventRenderer {
         for second in seconds {
             bytes.writeString(
                 feed.text(of: .second(second.at.milliseconds)) {
-                    "event: second\nid: \(second.at.milliseconds / 1000)\ndata: \(second.json.text)\n\n"
+                    "event: second\nid: \(second.at.milliseconds / 1000)\ndata: \(LiveSecondDocument(second).jsonText)\n\n"
                 })
         }
         return bytes

@@ -1,6 +1,4 @@
 package import CacheCore
-package import CacheEngine
-import CacheSimulation
 
 /// The body of `POST /v1/policy/simulations`.
 package struct SimulationRequest: Sendable {
@@ -42,46 +40,5 @@ package struct SimulationRequest: Sendable {
         guard algorithms.count * capacities.count <= Self.mostTrials else {
             throw .invalid("capacities", "At most \(Self.mostTrials) pairs with algorithms are allowed.")
         }
-    }
-}
-
-extension SimulationResults {
-    /// The `SimulationResults` schema.
-    package var json: JSON {
-        [
-            "windowSeconds": .seconds(window), "reads": .count(reads), "sampleShare": .number(sampleShare),
-            "items": .array(simulations.map(json)),
-        ]
-    }
-
-    /// One result. Amounts are per day of the window, which counts as at least one second.
-    private func json(_ simulation: SimulationResult) -> JSON {
-        let days = max(1, window.inSeconds) / 86400
-        let upstream = Double(simulation.upstreamBytes) / days
-        return [
-            "algorithm": .string(simulation.algorithm.rawValue), "capacityBytes": .integer(simulation.capacityBytes),
-            "requestHitRatio": .number(simulation.requestHitRatio), "byteHitRatio": .number(simulation.byteHitRatio),
-            "writtenBytesPerDay": .integer(Int64(saturating: Double(simulation.writtenBytes) / days)),
-            "upstreamBytesPerDay": .integer(Int64(saturating: upstream)),
-            "upstreamCostPerDay": pricePerGigabyte.map { .number($0 * upstream / 1e9) } ?? .null,
-        ]
-    }
-}
-
-extension PolicyCurve {
-    /// The `PolicyCurve` schema.
-    package var json: JSON {
-        [
-            "algorithm": .string(algorithm.rawValue), "capacityBytes": .integer(capacityBytes),
-            "windowSeconds": .seconds(window), "reads": .count(reads),
-            "points": .array(
-                points.map { point in
-                    [
-                        "capacityBytes": .integer(point.capacityBytes),
-                        "requestMissRatio": .number(point.requestMissRatio),
-                        "byteMissRatio": .number(point.byteMissRatio),
-                    ]
-                }),
-        ]
     }
 }

@@ -1,49 +1,6 @@
 package import CacheCore
 package import CacheEngine
 
-extension EvictionReport {
-    /// The `EvictionReport` schema.
-    package var json: JSON {
-        [
-            "dryRun": .bool(isDryRun), "freedBytes": .integer(freedBytes), "assets": .count(assets),
-            "pinnedAssets": .count(pinnedAssets), "planId": planID.map { .string($0) } ?? .null,
-            "entries": .array(entries.map(\.json)), "receipt": receipt?.json ?? .null,
-        ]
-    }
-}
-
-extension ErasureReceipt {
-    /// The `ErasureReceipt` schema.
-    var json: JSON {
-        [
-            "sequence": .integer(sequence), "erasedAt": .instant(erasedAt),
-            "assets": .array(
-                assets.map { asset in
-                    [
-                        "assetId": .string(asset.id.description), "nameDigest": .string(asset.nameDigest),
-                        "generation": .integer(asset.generation), "masterKey": .string(asset.masterKey),
-                    ]
-                }),
-            "logEmptied": .bool(isLogEmpty), "copies": .array(copies.map(JSON.string)),
-            "coverage": .string(
-                "The keys are deleted in this store. Copies of the data directory from before become unreadable when the "
-                    + "named master keys, and those that sealed the content before earlier rotations, are destroyed; rotate "
-                    + "after the erasure to make that possible. Freed blocks of the file system and "
-                    + "of the device are not covered."),
-        ]
-    }
-}
-
-extension EvictionReport.Entry {
-    /// The evicted or selected ranges of one asset.
-    var json: JSON {
-        [
-            "assetId": .string(assetID.description), "key": .string(key), "ranges": .array(ranges.map(JSON.run)),
-            "bytes": .integer(bytes),
-        ]
-    }
-}
-
 /// The body of `POST /v1/evictions`: the `EvictRequest` schema.
 package struct EvictRequest: Sendable {
     private struct Document: Decodable {
@@ -112,18 +69,5 @@ package struct PurgeRequest: Decodable, Sendable {
         guard soft != true || shred != true else {
             throw .invalid("shred", "A soft purge deletes nothing; remove soft or shred.")
         }
-    }
-}
-
-extension PurgePlan.Progress {
-    /// The `PurgePlan` schema.
-    package var json: JSON {
-        [
-            "planId": .string(planID), "state": .string(state.rawValue), "soft": .bool(isSoft),
-            "assets": .count(assets), "pinnedAssets": .count(pinnedAssets), "bytes": .integer(bytes),
-            "assetsDone": .count(assetsDone), "assetsChanged": .count(assetsChanged),
-            "freedBytes": .integer(freedBytes), "expiresAt": .instant(expiresAt), "shred": .bool(isErasure),
-            "receipt": receipt?.json ?? .null,
-        ]
     }
 }

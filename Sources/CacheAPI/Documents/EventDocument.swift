@@ -1,0 +1,142 @@
+package import CacheCore
+package import CacheEngine
+
+/// The kept events of some topics.
+struct EventListDocument: Codable {
+    var items: [EventDocument]
+    var lastId: Int64
+    var isComplete: Bool
+}
+
+/// The permission for one stream of events.
+struct EventTicketDocument: Codable {
+    var ticket: String
+    var expiresAt: Timestamp
+}
+
+/// The `Event` schema: the members of all events, and those of its type.
+struct EventDocument: Codable {
+    var id: Int64
+    var at: Timestamp
+    var topic: String
+    var type = ""
+    var job: Omittable<JobDocument> = .absent
+    var fill: Omittable<FillEventDocument> = .absent
+    var eviction: Omittable<EvictionDocument> = .absent
+    var message: Omittable<String> = .absent
+    var metadata: Omittable<NamedValues<String>> = .absent
+    var ready: Omittable<Bool> = .absent
+    var reasons: Omittable<[String]> = .absent
+    var second: Omittable<LiveSecondDocument> = .absent
+}
+
+extension EventDocument {
+    init(_ event: CacheEvent) {
+        self.init(id: event.id, at: event.at, topic: event.content.topic.rawValue)
+        switch event.content {
+        case .job(let job, let isState):
+            (type, self.job) = (isState ? "state" : "progress", .value(JobDocument(job)))
+        case .fillStarted(let fill): (type, self.fill) = ("started", .value(FillEventDocument(fill, end: nil)))
+        case .fillEnded(let fill, let end): (type, self.fill) = ("ended", .value(FillEventDocument(fill, end: end)))
+        case .evicted(let record): (type, eviction) = ("evicted", .value(EvictionDocument(record)))
+        case .log(let isError, let message, let metadata):
+            (type, self.message) = (isError ? "error" : "warning", .value(message))
+            self.metadata = .value(NamedValues(metadata.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }))
+        case .readiness(let isReady, let reasons):
+            (type, ready, self.reasons) = ("readiness", .value(isReady), .value(reasons))
+        case .second(let second): (type, self.second) = ("second", .value(LiveSecondDocument(second)))
+        }
+    }
+}
+
+/// The fill of an event, and at its end the outcome.
+struct FillEventDocument: Codable {
+    var fillId: String
+    var assetId: AssetID
+    var key, origin: String
+    var range: RangeDocument?
+    var outcome: Omittable<String>
+    var bytes: Omittable<Int64>
+    var seconds: Omittable<Double>
+    var error: Omittable<String>
+}
+
+extension FillEventDocument {
+    fileprivate init(_ fill: FillEvent, end: FillEvent.End?) {
+        self.init(
+            fillId: String(fill.number), assetId: fill.assetID, key: fill.key, origin: fill.origin,
+            range: fill.range.map(RangeDocument.init), outcome: .present(end?.outcome), bytes: .present(end?.bytes),
+            seconds: .present(end?.duration.documentSeconds), error: end.map { Omittable($0.error?.name) } ?? .absent)
+    }
+}
+
+extension FillEvent.End {
+    fileprivate var outcome: String {
+        switch error {
+        case nil: "succeeded"
+        case .cancelled: "cancelled"
+        case .upstreamTimedOut: "timedOut"
+        default: "failed"
+        }
+    }
+}
+
+/// The last seconds of traffic.
+package struct LiveStatisticsDocument: Codable {
+    /// The end of the last second; nil: there is none yet.
+    var at: Timestamp?
+    var stepSeconds: Int
+    package var seconds: [LiveSecondDocument]
+}
+
+/// The `LiveSecond` schema.
+package struct LiveSecondDocument: Codable {
+    /// The `HitRatios` schema.
+    package struct Ratios: Codable {
+        package var requestHitRatio, byteHitRatio: Double?
+    }
+
+    /// Quantiles of times in seconds, rounded to microseconds; nil without values.
+    package struct Quantiles: Codable {
+        package var p50, p95, p99: Double?
+    }
+
+    /// The start of the second.
+    package var at: Timestamp
+    package var clientBytesFromCache, clientBytesFromUpstream, upstreamBytes: Int64
+    /// The requests by result, and their `total`.
+    package var requests: NamedValues<Int64>
+    package var requestHitRatio, byteHitRatio: Double?
+    package var lastMinute, last15Minutes: Ratios
+    /// Nil: no response began in this second.
+    package var firstByteSeconds: Quantiles?
+    package var activeReaders: Int64
+    package var activeFills: Int
+}
+
+extension LiveSecondDocument {
+    package init(_ second: LiveSecond) {
+        let ratios = second.hitRatios
+        let classes = zip(ReadOutcome.Class.allCases, second.requests).map { ($0.rawValue, $1) }
+        self.init(
+            at: second.at, clientBytesFromCache: second.clientBytesFromCache,
+            clientBytesFromUpstream: second.clientBytesFromUpstream, upstreamBytes: second.upstreamBytes,
+            requests: NamedValues([("total", ratios.requests)] + classes), requestHitRatio: ratios.request,
+            byteHitRatio: ratios.byte, lastMinute: Ratios(second.lastMinute),
+            last15Minutes: Ratios(second.last15Minutes), firstByteSeconds: second.firstByte.map(Quantiles.init),
+            activeReaders: second.activeReaders, activeFills: second.activeFills)
+    }
+}
+
+extension LiveSecondDocument.Ratios {
+    fileprivate init(_ ratios: HitRatios) {
+        self.init(requestHitRatio: ratios.request, byteHitRatio: ratios.byte)
+    }
+}
+
+extension LiveSecondDocument.Quantiles {
+    fileprivate init(_ times: HistogramSnapshot) {
+        let (p50, p95, p99) = (times.quantile(0.5), times.quantile(0.95), times.quantile(0.99))
+        self.init(p50: p50?.rounded(to: 1e6), p95: p95?.rounded(to: 1e6), p99: p99?.rounded(to: 1e6))
+    }
+}

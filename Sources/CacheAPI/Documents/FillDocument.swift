@@ -1,0 +1,78 @@
+package import CacheCore
+package import CacheEngine
+
+/// The `Fill` schema.
+package struct FillDocument: Codable {
+    var fillId: String
+    var assetId: AssetID
+    var key, origin, kind: String
+    var range: RangeDocument?
+    var positionBytes, bytesPerSecond: Int64
+    var readers: Int
+    var state, priority: String
+    var attempt: Int
+    var isHedged: Bool
+    var upstreamAddress, `protocol`: String?
+    var startedAt: Timestamp
+}
+
+extension FillDocument {
+    package init(_ fill: FillStatus) {
+        let progress = fill.progress
+        self.init(
+            fillId: String(fill.number), assetId: fill.assetID, key: fill.key, origin: fill.origin,
+            kind: fill.kind.rawValue, range: fill.range.map(RangeDocument.init), positionBytes: fill.position,
+            bytesPerSecond: progress.bytesPerSecond, readers: fill.readers, state: progress.stage.rawValue,
+            priority: progress.priority.name, attempt: progress.attempt, isHedged: progress.isHedged,
+            upstreamAddress: progress.address, protocol: progress.httpVersion.map { "HTTP/" + $0 },
+            startedAt: progress.startedAt)
+    }
+}
+
+extension TransferPriority {
+    /// The priority's name in the API.
+    package var name: String {
+        switch self {
+        case .live: "live"
+        case .readAhead: "readAhead"
+        case .prefetch: "prefetch"
+        }
+    }
+}
+
+/// The `Workers` schema.
+package struct WorkersDocument: Encodable {
+    struct Worker: Encodable {
+        var worker, active, ended, openedConnections, reusedConnections: Int
+    }
+
+    struct Origin: Encodable {
+        var origin: String
+        var active, queued: Int
+    }
+
+    var active, queued, paused: Int
+    /// The requests on new and on reused connections.
+    var connections: FigureDocument<TransferLoad>.Values
+    var workers: [Worker]
+    var origins: [Origin]
+}
+
+extension WorkersDocument {
+    private static let connections = FigureDocument(Figure<TransferLoad>.connections)
+
+    package init(_ load: TransferLoad) {
+        let origins = Set(load.activeByOrigin.keys).union(load.queuedByOrigin.keys).sorted()
+        self.init(
+            active: load.active, queued: load.queued, paused: load.paused, connections: Self.connections(of: load),
+            workers: load.workers.enumerated().map { index, worker in
+                Worker(
+                    worker: index, active: worker.active, ended: worker.ended,
+                    openedConnections: worker.openedConnections, reusedConnections: worker.reusedConnections)
+            },
+            origins: origins.map { name in
+                Origin(
+                    origin: name, active: load.activeByOrigin[name] ?? 0, queued: load.queuedByOrigin[name] ?? 0)
+            })
+    }
+}
