@@ -215,7 +215,7 @@ import Testing
     }
 
     private static let codes: [CacheError.Code] =
-        CacheError.Code.documentation.map(\.code) + [
+        CacheError.Code.table.map(\.code) + [
             .methodNotAllowed(allow: "GET"), .rangeNotSatisfiable(length: 1), .invalidField("f"),
             .upstreamRefused(status: 410), .upstreamRefused(status: 451),
         ]

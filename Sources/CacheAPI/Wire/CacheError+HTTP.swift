@@ -33,9 +33,8 @@ extension CacheError.Code {
         case .tokenScope: [.wwwAuthenticate: BearerChallenge.insufficientScope]
         case .methodNotAllowed(let allow): [.allow: allow]
         case .rangeNotSatisfiable(let length?): [.contentRange: "bytes */\(length)"]
-        case .overloaded, .shuttingDown, .storageCorrupt, .rateLimited: [.retryAfter: "5"]
         case .upstreamUnreachable(let wait?): [.retryAfter: Self.seconds(wait)]
-        default: [:]
+        default: isPassing ? [.retryAfter: "5"] : [:]
         }
     }
 

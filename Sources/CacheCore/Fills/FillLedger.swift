@@ -251,14 +251,17 @@ extension FillLedger {
         /// otherwise.
         var cutShortAt: Int64?
 
-        /// Whether the fill has brought real progress to a reader: at least 32 KiB, or a sixteenth of the window if that
+        /// The new bytes that are progress in a large window.
+        private static let progressBytes: Int64 = 32 << 10
+
+        /// Whether the fill has brought real progress to a reader: at least ``progressBytes``, or a sixteenth of the window if that
         /// is less. Bytes before `reached` do not count: the reader had them from an earlier generation.
         ///
         /// Without this minimum, an upstream that breaks off after a few bytes each time would be retried without end.
         func hasProgressed(beyond reached: Int64) -> Bool {
             let repeated = max(0, min(position, reached) - window.lowerBound)
             let new = progress - repeated
-            return new > 0 && new >= min(32 << 10, window.length / 16)
+            return new > 0 && new >= min(Self.progressBytes, window.length / 16)
         }
         /// The claimed bytes that the fill has yet to bring.
         var remaining: ByteRange { min(position, window.upperBound)..<window.upperBound }

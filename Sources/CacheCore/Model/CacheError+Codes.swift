@@ -82,98 +82,95 @@ extension CacheError.Code {
         static let fallback = Traits(rawValue: 4)
         /// The error describes the upstream, and not the request or the store.
         static let ofUpstream = Traits(rawValue: 8)
+        /// The address of the upstream gave no usable answer, which is evidence against it.
+        static let broken = Traits(rawValue: 16)
+        /// The address of the upstream answered, so that it works.
+        static let answered = Traits(rawValue: 32)
+        /// The state of the service passes: the response has `Retry-After`.
+        static let later = Traits(rawValue: 64)
     }
 
     /// One row of the table of codes.
     package struct Row: Sendable {
+        /// The code, with any payload.
+        package let code: CacheError.Code
         /// The name in the API, without a payload.
         package let name: String
         /// The HTTP status (RFC 9110 §15) in all responses but those of content reads.
         package let status: Int
-        package let blame: Blame
-        let traits: Traits
+        fileprivate let blame: Blame
+        fileprivate let traits: Traits
         /// The status in responses of content reads; nil: ``status``. `upstreamRefused` has the status of the upstream.
         package let contentStatus: Int?
+        /// The cause and the remedy for the documentation, in Markdown; empty for a code with the name of another one.
+        package let cause, remedy: String
 
         fileprivate init(
-            _ name: String, _ status: Int, _ blame: Blame, _ traits: Traits = [], content: Int? = nil
+            _ code: CacheError.Code, named name: String? = nil, _ status: Int, _ blame: Blame, _ traits: Traits = [],
+            content: Int? = nil, cause: String = "", remedy: String = ""
         ) {
-            self.name = name
-            self.status = status
-            self.blame = blame
-            self.traits = traits
-            contentStatus = content
+            (self.code, self.status, self.blame, self.traits) = (code, status, blame, traits)
+            self.name = name ?? String("\(code)".prefix { $0 != "(" })
+            (contentStatus, self.cause, self.remedy) = (content, cause, remedy)
         }
     }
 
     /// The row of this code. Statuses, rules and documents are derived from it.
-    package var row: Row {
+    package var row: Row { Self.rows[sample] ?? Self.fallbackRow }
+
+    private static let rows = Dictionary(table.map { ($0.code, $0) }) { first, _ in first }
+    /// The row of a code without one, which `ErrorCodeTests` finds.
+    private static let fallbackRow = Row(.internal, 500, .larder)
+
+    /// The code with the payload that it has in the table.
+    private var sample: Self {
         switch self {
-        case .malformedRequest: Row("malformedRequest", 400, .reader)
-        case .unauthorized: Row("unauthorized", 401, .reader)
-        case .forbidden: Row("forbidden", 403, .policy)
-        case .tokenExpired: Row("tokenExpired", 403, .reader)
-        case .tokenInvalid: Row("tokenInvalid", 403, .reader)
-        case .tokenScope: Row("tokenScope", 403, .policy)
-        case .readerRequired: Row("readerRequired", 403, .policy)
-        case .upstreamForbidden: Row("upstreamForbidden", 403, .policy, [.ofUpstream])
-        case .notFound: Row("notFound", 404, .reader)
-        case .methodNotAllowed: Row("methodNotAllowed", 405, .reader)
-        case .requestTimedOut: Row("requestTimedOut", 408, .reader)
-        case .conflict: Row("conflict", 409, .reader)
-        case .assetChanged: Row("assetChanged", 409, .upstream, [.fallback], content: 502)
-        case .preconditionFailed: Row("preconditionFailed", 412, .reader)
-        case .payloadTooLarge: Row("payloadTooLarge", 413, .reader)
-        case .uriTooLong: Row("uriTooLong", 414, .reader)
-        case .unsupportedMediaType: Row("unsupportedMediaType", 415, .reader)
-        case .rangeNotSatisfiable: Row("rangeNotSatisfiable", 416, .reader, [.ofUpstream])
-        case .invalidField: Row("invalidField", 422, .reader)
-        case .unsupportedMedia: Row("unsupportedMedia", 422, .upstream)
-        case .malformedMedia: Row("malformedMedia", 422, .upstream)
-        case .mediaIndexTooLarge: Row("mediaIndexTooLarge", 422, .policy)
-        case .jobTooLarge: Row("jobTooLarge", 422, .policy)
-        case .outOfRange: Row("outOfRange", 422, .reader)
-        case .rateLimited: Row("rateLimited", 429, .policy)
-        case .headersTooLarge: Row("headersTooLarge", 431, .reader)
-        case .internal: Row("internal", 500, .larder)
-        case .notImplemented: Row("notImplemented", 501, .reader)
-        case .upstreamUnreachable: Row("upstreamUnreachable", 502, .upstream, [.retry, .stale, .fallback, .ofUpstream])
-        case .upstreamProtocol, .upstreamUnusable:
-            Row(
-                "upstreamProtocol", 502, .upstream,
-                Traits([.stale, .fallback, .ofUpstream]).union(self == .upstreamProtocol ? .retry : []))
-        case .upstreamRefused(let status, let fields):
-            Row(
-                "upstreamRefused", 502, [404, 410, 414, 416].contains(status) ? .reader : .upstream,
-                Traits([.fallback, .ofUpstream]).union(
-                    fields.reason == .transient || Self.isTransient(status) ? .retry : []
-                )
-                .union(Self.isOfFailingServer(status) ? .stale : []))
-        case .overloaded: Row("overloaded", 503, .larder, [.retry])
-        case .shuttingDown: Row("shuttingDown", 503, .larder)
-        case .storageCorrupt: Row("storageCorrupt", 503, .larder)
-        case .encryptionKeyMissing: Row("encryptionKeyMissing", 503, .policy)
-        case .cancelled: Row("cancelled", 503, .reader)
-        case .upstreamTimedOut: Row("upstreamTimedOut", 504, .upstream, [.retry, .stale, .fallback, .ofUpstream])
-        case .notCached: Row("notCached", 504, .reader)
-        case .storageFull: Row("storageFull", 507, .larder, [.retry])
-        case .loop: Row("loop", 508, .policy)
+        case .methodNotAllowed: .methodNotAllowed(allow: "")
+        case .rangeNotSatisfiable: .rangeNotSatisfiable(length: nil)
+        case .invalidField: .invalidField("")
+        case .upstreamUnreachable: .upstreamUnreachable()
+        case .upstreamUnusable: .upstreamUnusable()
+        case .upstreamRefused: .upstreamRefused(status: 500)
+        case .upstreamTimedOut: .upstreamTimedOut(.read)
+        default: self
         }
     }
 
     /// The name of the code in the API, without its payload.
     package var name: String { row.name }
     /// Whether the same request may succeed a moment later.
-    package var isWorthRetrying: Bool { row.traits.contains(.retry) }
+    package var isWorthRetrying: Bool { traits.contains(.retry) }
     /// Whether a stale response may be served instead of this error.
-    package var isUpstreamFailure: Bool { row.traits.contains(.stale) }
+    package var isUpstreamFailure: Bool { traits.contains(.stale) }
     /// Whether a read that failed with this error is answered with the origin's fallback.
-    package var deservesFallback: Bool { row.traits.contains(.fallback) }
+    package var deservesFallback: Bool { traits.contains(.fallback) }
     /// Whether the error describes the upstream.
-    package var isOfUpstream: Bool { row.traits.contains(.ofUpstream) }
+    package var isOfUpstream: Bool { traits.contains(.ofUpstream) }
     /// Whether the request of a reader caused the refusal: it named no existing content, or no bytes of it. The upstream
     /// works.
-    package var isOfReader: Bool { isOfUpstream && row.blame == .reader }
+    package var isOfReader: Bool { isOfUpstream && blame == .reader }
+
+    /// Whether the error is evidence against the address that was asked: it gave no usable answer.
+    package var isOfBrokenAddress: Bool { traits.contains(.broken) }
+    /// Whether the address that was asked has answered, and works.
+    package var isOfWorkingAddress: Bool { traits.contains(.answered) }
+    /// Whether the state of the service that causes the error passes.
+    package var isPassing: Bool { traits.contains(.later) }
+
+    /// The party that can remove the cause of the error.
+    package var blame: Blame {
+        if case .upstreamRefused(let status, _) = self, [404, 410, 414, 416].contains(status) {
+            .reader
+        } else {
+            row.blame
+        }
+    }
+
+    private var traits: Traits {
+        guard case .upstreamRefused(let status, let fields) = self else { return row.traits }
+        let isTransient = fields.reason == .transient || Self.isTransient(status)
+        return row.traits.union(isTransient ? .retry : []).union(Self.isOfFailingServer(status) ? .stale : [])
+    }
 
     /// Whether the server limits the rate, or cannot accept the request for a moment.
     package var isOfBusyServer: Bool {
@@ -210,170 +207,226 @@ extension CacheError.Code {
 }
 
 extension CacheError.Code {
-    /// The cause and the remedy of each code in Markdown, in the order of the documentation.
-    package static let documentation: [(code: Self, cause: String, remedy: String)] = [
-        (
-            .malformedRequest, "invalid JSON, path, URL, `Host`, transfer coding or header field",
-            "correct the request; `detail` names the error"
-        ),
-        (
-            .unauthorized, "the bearer token is missing, unknown, revoked or expired",
-            "send `Authorization: Bearer …` with one of the configured tokens"
-        ),
-        (
-            .forbidden, "without tokens, the `Host` or the web page is not local",
-            "configure a token; add the page to `cors.allowedOrigins`"
-        ),
-        (.tokenExpired, "the signed URL has expired", "sign a new one"),
-        (
-            .tokenInvalid, "the signed URL is malformed or altered, or its key is unknown",
-            "sign it again with a configured key; see [Signed URLs](signing.md)"
-        ),
-        (
-            .tokenScope, "the scope or the limits of the token or signed URL do not permit the request",
-            "use another token; `detail` names the missing permission"
-        ),
-        (
-            .readerRequired,
-            "the asset was opened by a field of its reader (`forward`), and this request has no reader",
-            "read it by its path, with the field"
-        ),
-        (
-            .upstreamForbidden,
-            "`upstream.allowedHosts` does not contain the host; the address is private or otherwise forbidden; "
-                + "or a redirect leads from https to http, or to a host that `redirectHosts` does not permit",
-            "add the host or host and port; set `allowPrivateAddresses` for the origin; link-local, multicast, "
-                + "unspecified and cloud metadata addresses are never allowed"
-        ),
-        (
-            .notFound, "unknown path, origin, asset, job, fill, purge or scrub",
-            "check the name; finished purges and scrubs are kept for a limited time only"
-        ),
-        (.methodNotAllowed(allow: ""), "the resource does not have this method", "use a method of the `Allow` field"),
-        (
-            .requestTimedOut,
-            "the request head did not arrive within `limits.headerTimeout`, or its body is slower than 16 KiB/s "
-                + "over 10 s", "check client and network; raise `limits.headerTimeout`"
-        ),
-        (
-            .conflict,
-            "the state does not permit the action: a scrub is in progress, a job is unfinished, "
-                + "`Idempotency-Key` was used for another job, `maxPinned` would be exceeded, a fill was cancelled by "
-                + "an administrator, or the upstream forbids storing the asset of a prefetch item",
-            "`detail` names the state; wait, or change it"
-        ),
-        (
-            .assetChanged, "the file changed on the upstream, or the asset was deleted, while it was being read",
-            "repeat the request; if it recurs, the servers of the upstream deliver different files: see "
-                + "[Caching](caching.md#validators)"
-        ),
-        (
-            .preconditionFailed, "`If-Match`, `If-None-Match` or another condition does not hold",
-            "read the resource again and repeat the change with its new `ETag`"
-        ),
-        (.payloadTooLarge, "the body exceeds `limits.bodyBytes`", "send less, or raise the limit"),
-        (.uriTooLong, "the request target exceeds `limits.urlBytes`", "shorten the URL, or raise the limit"),
-        (.unsupportedMediaType, "`Content-Type` is not JSON", "send `Content-Type: application/json`"),
-        (
-            .rangeNotSatisfiable(length: nil), "no part of the range lies within the file",
-            "use the length in `Content-Range: bytes */LENGTH`"
-        ),
-        (.invalidField(""), "unknown member or parameter, or an invalid value", "correct the member in `field`"),
-        (
-            .unsupportedMedia, "the asset is no media of a known format, or has no usable index",
-            "prefetch bytes instead of seconds; see [Prefetch](prefetch.md#seconds-instead-of-bytes)"
-        ),
-        (.malformedMedia, "the media contradicts its own format", "repair the file"),
-        (
-            .mediaIndexTooLarge, "the index of the media, or the playlist, exceeds a limit",
-            "prefetch bytes instead of seconds"
-        ),
-        (
-            .jobTooLarge,
-            "the job has more items than `limits.jobItems`, or the files of a playlist exceed `limits.jobItems` "
-                + "or `limits.unfinishedJobItems`",
-            "use several jobs; request less time or fewer renditions; retry when other jobs have finished; or "
-                + "raise the limit"
-        ),
-        (.outOfRange, "the time lies behind the end of the media", "request less time"),
-        (
-            .rateLimited,
-            "the address of the client is at one of `limits.perAddress`; an upstream's 429 is reported as "
-                + "`upstreamRefused`",
-            "send fewer requests at a time, or raise the limit; behind a proxy set `listen.clientAddressFrom`"
-        ),
-        (
-            .headersTooLarge, "the request head exceeds `limits.headerBytes`",
-            "send fewer or shorter fields, or raise the limit"
-        ),
-        (
-            .internal, "unexpected failure, for example missing permissions or memory",
-            "find `request failed with an internal error` with the same `requestId` in the log"
-        ),
-        (
-            .notImplemented, "no resource supports the method or the transfer coding",
-            "use another method; use `chunked` as the only transfer coding"
-        ),
-        (
-            .upstreamUnreachable(),
-            "name resolution, connection or TLS handshake failed; or the circuit is open, then with " + "`Retry-After`",
-            "check DNS, network, certificate and `tls.caFile`; `detail` names the step. See `origins[].circuit` "
-                + "in `GET /v1/stats`"
-        ),
-        (
-            .upstreamProtocol, "the upstream sent a malformed, incomplete or unusable response, or too many redirects",
-            "check the upstream with `POST /v1/probe` and `curl -v -r 0-99 URL`"
-        ),
-        (
-            .upstreamRefused(status: 500),
-            "the upstream answered with an error status, in `upstreamStatus`; [content reads](api.md#errors) pass it on",
-            "check URL, `headers` and `credentialsFile` of the origin"
-        ),
-        (
-            .overloaded,
-            "a limit is reached: `limits.maxConnections` with no idle connection, `limits.maxConcurrentReads`, "
-                + "`limits.maxQueuedFills` or open files; or the service is starting, or the catalog is busy",
-            "repeat after `Retry-After`; `load` in `GET /v1/stats` shows two of the limits; raise the limit "
-                + "that `detail` names"
-        ),
-        (.shuttingDown, "the service is shutting down", "repeat the request on another instance or after the restart"),
-        (
-            .storageCorrupt,
-            "the disk reports errors, bytes are damaged again after they were fetched, or the data directory is "
-                + "gone", "check the disk and the kernel log; run `larder verify`; restart the service"
-        ),
-        (
-            .cancelled, "the client, a `DELETE` call or a newer job ended the work",
-            "none, if the cancellation was intended"
-        ),
-        (
-            .upstreamTimedOut(.read),
-            "the timeout in `timeout` has expired: `connect`, `firstByte`, `idle`, `total`, `read` or `job`",
-            "`detail` names the step that did not end (name lookup, TCP connection, TLS handshake, first byte "
-                + "or body); with `read` it names the wait of the reader only. Check the DNS or the upstream; raise "
-                + "`timeouts.…` of the origin; `total` limits one window, `read` a reader's wait for a byte"
-        ),
-        (
-            .notCached,
-            "the request has `only-if-cached`, which applies if the origin's `requestDirectives` is true, and "
-                + "not all of its bytes are cached and fresh", "omit the directive, or prefetch the bytes"
-        ),
-        (
-            .storageFull,
-            "no disk space, disk quota or inode is left; or a prefetch item does not fit beside pinned assets "
-                + "and other jobs",
-            "free disk space, raise `capacityBytes`, unpin assets; see [Operations](operations.md#full-disk)"
-        ),
-        (
-            .encryptionKeyMissing,
-            "the bytes are stored encrypted, and their master key is missing or wrong, or they were erased",
-            "restore the key; see [Encryption at rest](security.md#encryption-at-rest)"
-        ),
-        (
-            .loop,
-            "the request has already passed through this service (`CDN-Loop`). The first of the two Larder "
-                + "requests shows it as `upstreamRefused` with `upstreamStatus` 508",
-            "correct the `baseURL` that leads back to Larder"
-        ),
+    /// The rows of all codes, in the order of the documentation.
+    package static let table: [Row] = [
+        Row(
+            .malformedRequest, 400, .reader,
+            cause: "invalid JSON, path, URL, `Host`, transfer coding or header field",
+            remedy: "correct the request; `detail` names the error"),
+        Row(
+            .unauthorized, 401, .reader,
+            cause: "the bearer token is missing, unknown, revoked or expired",
+            remedy: "send `Authorization: Bearer …` with one of the configured tokens"),
+        Row(
+            .forbidden, 403, .policy,
+            cause: "without tokens, the `Host` or the web page is not local",
+            remedy: "configure a token; add the page to `cors.allowedOrigins`"),
+        Row(
+            .tokenExpired, 403, .reader,
+            cause: "the signed URL has expired",
+            remedy: "sign a new one"),
+        Row(
+            .tokenInvalid, 403, .reader,
+            cause: "the signed URL is malformed or altered, or its key is unknown",
+            remedy: "sign it again with a configured key; see [Signed URLs](signing.md)"),
+        Row(
+            .tokenScope, 403, .policy,
+            cause: "the scope or the limits of the token or signed URL do not permit the request",
+            remedy: "use another token; `detail` names the missing permission"),
+        Row(
+            .readerRequired, 403, .policy,
+            cause: "the asset was opened by a field of its reader (`forward`), and this request has no reader",
+            remedy: "read it by its path, with the field"),
+        Row(
+            .upstreamForbidden, 403, .policy, [.ofUpstream],
+            cause: """
+                `upstream.allowedHosts` does not contain the host; the address is private or otherwise forbidden; or \
+                a redirect leads from https to http, or to a host that `redirectHosts` does not permit
+                """,
+            remedy: """
+                add the host or host and port; set `allowPrivateAddresses` for the origin; link-local, multicast, \
+                unspecified and cloud metadata addresses are never allowed
+                """),
+        Row(
+            .notFound, 404, .reader,
+            cause: "unknown path, origin, asset, job, fill, purge or scrub",
+            remedy: "check the name; finished purges and scrubs are kept for a limited time only"),
+        Row(
+            .methodNotAllowed(allow: ""), 405, .reader,
+            cause: "the resource does not have this method",
+            remedy: "use a method of the `Allow` field"),
+        Row(
+            .requestTimedOut, 408, .reader,
+            cause: """
+                the request head did not arrive within `limits.headerTimeout`, or its body is slower than 16 KiB/s \
+                over 10 s
+                """,
+            remedy: "check client and network; raise `limits.headerTimeout`"),
+        Row(
+            .conflict, 409, .reader,
+            cause: """
+                the state does not permit the action: a scrub is in progress, a job is unfinished, `Idempotency-Key` \
+                was used for another job, `maxPinned` would be exceeded, a fill was cancelled by an administrator, \
+                or the upstream forbids storing the asset of a prefetch item
+                """,
+            remedy: "`detail` names the state; wait, or change it"),
+        Row(
+            .assetChanged, 409, .upstream, [.fallback, .answered], content: 502,
+            cause: "the file changed on the upstream, or the asset was deleted, while it was being read",
+            remedy: """
+                repeat the request; if it recurs, the servers of the upstream deliver different files: see \
+                [Caching](caching.md#validators)
+                """),
+        Row(
+            .preconditionFailed, 412, .reader,
+            cause: "`If-Match`, `If-None-Match` or another condition does not hold",
+            remedy: "read the resource again and repeat the change with its new `ETag`"),
+        Row(
+            .payloadTooLarge, 413, .reader,
+            cause: "the body exceeds `limits.bodyBytes`",
+            remedy: "send less, or raise the limit"),
+        Row(
+            .uriTooLong, 414, .reader,
+            cause: "the request target exceeds `limits.urlBytes`",
+            remedy: "shorten the URL, or raise the limit"),
+        Row(
+            .unsupportedMediaType, 415, .reader,
+            cause: "`Content-Type` is not JSON",
+            remedy: "send `Content-Type: application/json`"),
+        Row(
+            .rangeNotSatisfiable(length: nil), 416, .reader, [.ofUpstream, .answered],
+            cause: "no part of the range lies within the file",
+            remedy: "use the length in `Content-Range: bytes */LENGTH`"),
+        Row(
+            .invalidField(""), 422, .reader,
+            cause: "unknown member or parameter, or an invalid value",
+            remedy: "correct the member in `field`"),
+        Row(
+            .unsupportedMedia, 422, .upstream,
+            cause: "the asset is no media of a known format, or has no usable index",
+            remedy: "prefetch bytes instead of seconds; see [Prefetch](prefetch.md#seconds-instead-of-bytes)"),
+        Row(
+            .malformedMedia, 422, .upstream,
+            cause: "the media contradicts its own format",
+            remedy: "repair the file"),
+        Row(
+            .mediaIndexTooLarge, 422, .policy,
+            cause: "the index of the media, or the playlist, exceeds a limit",
+            remedy: "prefetch bytes instead of seconds"),
+        Row(
+            .jobTooLarge, 422, .policy,
+            cause: """
+                the job has more items than `limits.jobItems`, or the files of a playlist exceed `limits.jobItems` \
+                or `limits.unfinishedJobItems`
+                """,
+            remedy: """
+                use several jobs; request less time or fewer renditions; retry when other jobs have finished; or \
+                raise the limit
+                """),
+        Row(
+            .outOfRange, 422, .reader,
+            cause: "the time lies behind the end of the media",
+            remedy: "request less time"),
+        Row(
+            .rateLimited, 429, .policy, [.later],
+            cause: """
+                the address of the client is at one of `limits.perAddress`; an upstream's 429 is reported as \
+                `upstreamRefused`
+                """,
+            remedy: """
+                send fewer requests at a time, or raise the limit; behind a proxy set `listen.clientAddressFrom`
+                """),
+        Row(
+            .headersTooLarge, 431, .reader,
+            cause: "the request head exceeds `limits.headerBytes`",
+            remedy: "send fewer or shorter fields, or raise the limit"),
+        Row(
+            .internal, 500, .larder,
+            cause: "unexpected failure, for example missing permissions or memory",
+            remedy: "find `request failed with an internal error` with the same `requestId` in the log"),
+        Row(
+            .notImplemented, 501, .reader,
+            cause: "no resource supports the method or the transfer coding",
+            remedy: "use another method; use `chunked` as the only transfer coding"),
+        Row(
+            .upstreamUnreachable(), 502, .upstream, [.retry, .stale, .fallback, .ofUpstream, .broken],
+            cause: """
+                name resolution, connection or TLS handshake failed; or the circuit is open, then with `Retry-After`
+                """,
+            remedy: """
+                check DNS, network, certificate and `tls.caFile`; `detail` names the step. See `origins[].circuit` \
+                in `GET /v1/stats`
+                """),
+        Row(
+            .upstreamProtocol, 502, .upstream, [.retry, .stale, .fallback, .ofUpstream, .broken],
+            cause: "the upstream sent a malformed, incomplete or unusable response, or too many redirects",
+            remedy: "check the upstream with `POST /v1/probe` and `curl -v -r 0-99 URL`"),
+        Row(
+            .upstreamUnusable(), named: "upstreamProtocol", 502, .upstream, [.stale, .fallback, .ofUpstream, .answered]),
+        Row(
+            .upstreamRefused(status: 500), 502, .upstream, [.fallback, .ofUpstream],
+            cause: """
+                the upstream answered with an error status, in `upstreamStatus`; [content reads](api.md#errors) pass \
+                it on
+                """,
+            remedy: "check URL, `headers` and `credentialsFile` of the origin"),
+        Row(
+            .overloaded, 503, .larder, [.retry, .later],
+            cause: """
+                a limit is reached: `limits.maxConnections` with no idle connection, `limits.maxConcurrentReads`, \
+                `limits.maxQueuedFills` or open files; or the service is starting, or the catalog is busy
+                """,
+            remedy: """
+                repeat after `Retry-After`; `load` in `GET /v1/stats` shows two of the limits; raise the limit that \
+                `detail` names
+                """),
+        Row(
+            .shuttingDown, 503, .larder, [.later],
+            cause: "the service is shutting down",
+            remedy: "repeat the request on another instance or after the restart"),
+        Row(
+            .storageCorrupt, 503, .larder, [.later],
+            cause: """
+                the disk reports errors, bytes are damaged again after they were fetched, or the data directory is \
+                gone
+                """,
+            remedy: "check the disk and the kernel log; run `larder verify`; restart the service"),
+        Row(
+            .cancelled, 503, .reader,
+            cause: "the client, a `DELETE` call or a newer job ended the work",
+            remedy: "none, if the cancellation was intended"),
+        Row(
+            .upstreamTimedOut(.read), 504, .upstream, [.retry, .stale, .fallback, .ofUpstream, .broken],
+            cause: "the timeout in `timeout` has expired: `connect`, `firstByte`, `idle`, `total`, `read` or `job`",
+            remedy: """
+                `detail` names the step that did not end (name lookup, TCP connection, TLS handshake, first byte or \
+                body); with `read` it names the wait of the reader only. Check the DNS or the upstream; raise \
+                `timeouts.…` of the origin; `total` limits one window, `read` a reader's wait for a byte
+                """),
+        Row(
+            .notCached, 504, .reader,
+            cause: """
+                the request has `only-if-cached`, which applies if the origin's `requestDirectives` is true, and not \
+                all of its bytes are cached and fresh
+                """,
+            remedy: "omit the directive, or prefetch the bytes"),
+        Row(
+            .storageFull, 507, .larder, [.retry],
+            cause: """
+                no disk space, disk quota or inode is left; or a prefetch item does not fit beside pinned assets and \
+                other jobs
+                """,
+            remedy: "free disk space, raise `capacityBytes`, unpin assets; see [Operations](operations.md#full-disk)"),
+        Row(
+            .encryptionKeyMissing, 503, .policy,
+            cause: "the bytes are stored encrypted, and their master key is missing or wrong, or they were erased",
+            remedy: "restore the key; see [Encryption at rest](security.md#encryption-at-rest)"),
+        Row(
+            .loop, 508, .policy,
+            cause: """
+                the request has already passed through this service (`CDN-Loop`). The first of the two Larder \
+                requests shows it as `upstreamRefused` with `upstreamStatus` 508
+                """,
+            remedy: "correct the `baseURL` that leads back to Larder"),
     ]
 }

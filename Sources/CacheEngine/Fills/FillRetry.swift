@@ -111,11 +111,8 @@ extension CacheError {
     /// The evidence about the address that a transfer with this error gives, if it brought no byte.
     var evidence: OriginHealth.Evidence {
         guard !isLocal else { return .nothing }
-        return switch code {
-        case .upstreamUnreachable, .upstreamProtocol, .upstreamTimedOut: .broken(self)
-        case .upstreamRefused(let status, _): OriginHealth.Evidence(status: status)
-        case .rangeNotSatisfiable, .assetChanged, .upstreamUnusable: .well
-        default: .nothing
-        }
+        if case .upstreamRefused(let status, _) = code { return OriginHealth.Evidence(status: status) }
+        if code.isOfBrokenAddress { return .broken(self) }
+        return code.isOfWorkingAddress ? .well : .nothing
     }
 }

@@ -118,10 +118,9 @@ extension CurlExchange {
     /// The hop has ended. An error before the response is evidence against the addresses that were tried.
     func noteEnd(_ error: CacheError?) {
         guard let error, !error.isLocal, case .awaited = body, !clock.isAnswered else { return }
-        switch error.code {
-        case .upstreamUnreachable, .upstreamProtocol, .upstreamTimedOut(.connect), .upstreamTimedOut(.firstByte): break
-        default: return
-        }
+        guard error.code.isOfBrokenAddress else { return }
+        // The limits of a window and of its reader end before those of an address.
+        if case .upstreamTimedOut(let timeout) = error.code, ![.connect, .firstByte].contains(timeout) { return }
         if let address = hop.address {
             if (error.cause as? CurlError)?.systemError == ETIMEDOUT { addresses.distrust(server, address) }
             return noteFailure(of: address, error)

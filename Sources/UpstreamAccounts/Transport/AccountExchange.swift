@@ -38,12 +38,7 @@ final class AccountExchange: Sendable {
         do {
             response = try await dependencies.transport.send(request)
         } catch {
-            let isFailure =
-                switch error.code {
-                case .upstreamUnreachable, .upstreamTimedOut, .upstreamProtocol, .overloaded: true
-                default: false
-                }
-            isFailing.withLock { $0 = isFailure }
+            isFailing.withLock { $0 = error.code.isWorthRetrying }
             throw error
         }
         let isTransient =

@@ -15,16 +15,28 @@ import Testing
         let cases = try #require(source.range(of: "enum Code")).upperBound
         let declared = source[cases...].prefix(upTo: try #require(source[cases...].range(of: "\n    }")).lowerBound)
             .matches(of: /case `?(\w+)/).map { String($0.1) }
-        let listed = CacheError.Code.documentation.map { "\($0.code)".prefix { $0 != "(" } }.map(String.init)
-        // Both have one name.
-        #expect((listed + ["upstreamUnusable"]).sorted() == declared.sorted())
+        let listed = CacheError.Code.table.map { "\($0.code)".prefix { $0 != "(" } }.map(String.init)
+        #expect(listed.sorted() == declared.sorted())
+        // A code with another payload has the same row.
+        let codes: [CacheError.Code] = [
+            .methodNotAllowed(allow: "GET"), .rangeNotSatisfiable(length: 1), .invalidField("a"),
+            .upstreamUnreachable(retryAfter: .zero), .upstreamUnusable(asRange: true), .upstreamRefused(status: 404),
+            .upstreamTimedOut(.connect),
+        ]
+        for code in codes { #expect("\(code)".hasPrefix("\(code.row.code)".prefix { $0 != "(" })) }
+        let payloads = source[cases...].prefix(upTo: try #require(source[cases...].range(of: "\n    }")).lowerBound)
+            .matches(of: /case `?(\w+)\(/).map { String($0.1) }
+        #expect(codes.map { String("\($0)".prefix { $0 != "(" }) } == payloads)
     }
+
+    /// The rows of all codes with a name of their own.
+    private static let documented = CacheError.Code.table.filter { !$0.cause.isEmpty && !$0.remedy.isEmpty }
 
     @Test("A code is retried, answered with stale content or with a fallback only if a request can succeed later")
     func traitsFitTheParty() {
-        for (code, _, _) in CacheError.Code.documentation {
-            #expect(!code.isUpstreamFailure || code.row.blame == .upstream && code.deservesFallback, "\(code.name)")
-            #expect(!code.isWorthRetrying || [.upstream, .larder].contains(code.row.blame), "\(code.name)")
+        for code in Self.documented.map(\.code) {
+            #expect(!code.isUpstreamFailure || code.blame == .upstream && code.deservesFallback, "\(code.name)")
+            #expect(!code.isWorthRetrying || [.upstream, .larder].contains(code.blame), "\(code.name)")
             #expect(!code.isOfReader || !code.isWorthRetrying, "\(code.name)")
         }
     }
@@ -32,15 +44,15 @@ import Testing
     @Test("docs/troubleshooting.md has the cause and the remedy of each code")
     func causesAndRemediesAreDocumented() throws {
         try GeneratedLines.table("| code | status | by | cause | action |", in: "docs/troubleshooting.md").check(
-            CacheError.Code.documentation.map { code, cause, remedy in
-                let content = code.row.contentStatus.map { "; content: \($0)" } ?? ""
-                return "| `\(code.name)` | \(code.status)\(content) | \(code.row.blame) | \(cause) | \(remedy) |"
+            Self.documented.map { row in
+                let content = row.contentStatus.map { "; content: \($0)" } ?? ""
+                return "| `\(row.name)` | \(row.status)\(content) | \(row.code.blame) | \(row.cause) | \(row.remedy) |"
             })
     }
 
     @Test("docs/api.md has the codes of each status")
     func statusesAreDocumented() throws {
-        let codes = Dictionary(grouping: CacheError.Code.documentation.map(\.code), by: \.status).sorted {
+        let codes = Dictionary(grouping: Self.documented, by: \.status).sorted {
             $0.key < $1.key
         }
         try GeneratedLines.table("| status | codes |", in: "docs/api.md").check(
@@ -51,6 +63,6 @@ import Testing
     func codesAreInTheSchema() throws {
         try GeneratedLines(file: "openapi.yaml", header: "    ErrorCode:\n      type: string\n      enum:") {
             $0.hasPrefix("        - ")
-        }.check(CacheError.Code.documentation.map { "        - \($0.code.name)" })
+        }.check(Self.documented.map { "        - \($0.name)" })
     }
 }
