@@ -14,16 +14,20 @@ import Testing
     func theTablesAreThoseOfTheSettings() throws {
         let settings = LarderSettings()
         var rows: [String: [String]] = [:]
+        var order: [String] = []
         for setting in Setting<LarderSettings>.all {
+            order.append(setting.key)
             rows[setting.key] =
                 Self.cells(setting, settings)
                 + [setting.isReloadable ? "yes" : "no", "`\(Self.variable(of: setting.key))`"]
         }
         let shared = Set(Setting<OriginSettings>.shared.map(\.key))
         for setting in Setting<OriginSettings>.all where !shared.contains(setting.key) {
+            order.append(setting.key)
             rows[setting.key] = Self.cells(setting, OriginSettings(baseURL: ""))
         }
         for setting in Setting<Quota>.all {
+            order.append("policy.tagQuotas.<tag>.\(setting.key)")
             rows["policy.tagQuotas.<tag>.\(setting.key)"] = Self.cells(setting, Quota())
         }
 
@@ -31,14 +35,17 @@ import Testing
         var expected: [String] = []
         for line in text.components(separatedBy: "\n") {
             let cells = line.components(separatedBy: " | ")
-            let key = cells[0].dropFirst("| `".count).dropLast()
-            guard line.hasPrefix("| `"), let row = rows.removeValue(forKey: String(key)) else {
+            let key = String(cells[0].dropFirst("| `".count).dropLast())
+            guard line.hasPrefix("| `"), let row = rows.removeValue(forKey: key) else {
                 expected.append(line)
                 continue
             }
-            // The flags are not part of the settings.
-            let flag = cells.count > 5 ? cells[5] : row.count > 3 ? "|" : ""
-            expected.append(([cells[0]] + row).joined(separator: " | ") + (flag.isEmpty ? " |" : " | \(flag)"))
+            expected.append(Self.line(cells, row))
+            // A setting without a row gets one after the row of the setting before it.
+            let others = order.drop { $0 != key }.dropFirst().prefix { !text.contains("\n| `\($0)`") }
+            for other in others {
+                if let row = rows.removeValue(forKey: other) { expected.append(Self.line(["| `\(other)`"], row)) }
+            }
         }
         #expect(rows.keys.sorted() == [], "These settings have no row.")
         for key in shared { #expect(text.contains("`\(key)`"), "\(key)") }
@@ -75,6 +82,13 @@ import Testing
             }
         }
         #expect(count > 100)
+    }
+
+    /// A row of the document. `cells`: the present one.
+    private static func line(_ cells: [String], _ row: [String]) -> String {
+        // The flags are not part of the settings.
+        let flag = cells.count > 5 ? cells[5] : row.count > 3 ? "|" : ""
+        return ([cells[0]] + row).joined(separator: " | ") + (flag.isEmpty ? " |" : " | \(flag)")
     }
 
     /// The default and the meaning of a setting.
