@@ -10,6 +10,8 @@ package struct AssetDocument: Codable {
     package var contentType, etag, lastModified: String?
     package var acceptsRanges: Bool?
     package var cachedBytes, diskBytes: Int64
+    /// Cached bytes ÷ length; nil for an unknown length, and for an asset without bytes.
+    package var cachedRatio: Double?
     package var complete: Bool
     package var filePath: String?
     package var hits: Int64
@@ -32,7 +34,8 @@ extension AssetDocument {
             generation: generation.number, contentLength: generation.length, contentType: generation.contentType,
             etag: generation.validators.entityTag?.description, lastModified: generation.validators.lastModified,
             acceptsRanges: generation.acceptsRanges, cachedBytes: asset.cachedBytes, diskBytes: asset.diskBytes,
-            complete: asset.isComplete, filePath: asset.filePath, hits: record.hits, createdAt: record.createdAt,
+            cachedRatio: generation.length.flatMap { asset.cachedBytes.ratio(to: $0) }, complete: asset.isComplete,
+            filePath: asset.filePath, hits: record.hits, createdAt: record.createdAt,
             lastAccessAt: record.lastAccessAt, freshUntilAt: generation.freshUntil, pinned: record.isPinned,
             pinnedUntilAt: record.pinnedUntil, tags: record.tags, ttlSeconds: record.ttl?.documentSeconds,
             verify: record.verify?.rawValue, variant: record.variant.fields.map(\.name),

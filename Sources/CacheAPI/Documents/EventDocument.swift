@@ -96,20 +96,15 @@ package struct LiveSecondDocument: Codable {
         package var requestHitRatio, byteHitRatio: Double?
     }
 
-    /// Quantiles of times in seconds, rounded to microseconds; nil without values.
-    package struct Quantiles: Codable {
-        package var p50, p95, p99: Double?
-    }
-
     /// The start of the second.
     package var at: Timestamp
-    package var clientBytesFromCache, clientBytesFromUpstream, upstreamBytes: Int64
+    package var clientBytes, clientBytesFromCache, clientBytesFromUpstream, upstreamBytes: Int64
     /// The requests by result, and their `total`.
     package var requests: NamedValues<Int64>
     package var requestHitRatio, byteHitRatio: Double?
     package var lastMinute, last15Minutes: Ratios
     /// Nil: no response began in this second.
-    package var firstByteSeconds: Quantiles?
+    package var firstByteSeconds: QuantilesDocument?
     package var activeReaders: Int64
     package var activeFills: Int
 }
@@ -119,11 +114,11 @@ extension LiveSecondDocument {
         let ratios = second.hitRatios
         let classes = zip(ReadOutcome.Class.allCases, second.requests).map { ($0.rawValue, $1) }
         self.init(
-            at: second.at, clientBytesFromCache: second.clientBytesFromCache,
+            at: second.at, clientBytes: ratios.bytes, clientBytesFromCache: second.clientBytesFromCache,
             clientBytesFromUpstream: second.clientBytesFromUpstream, upstreamBytes: second.upstreamBytes,
             requests: NamedValues([("total", ratios.requests)] + classes), requestHitRatio: ratios.request,
             byteHitRatio: ratios.byte, lastMinute: Ratios(second.lastMinute),
-            last15Minutes: Ratios(second.last15Minutes), firstByteSeconds: second.firstByte.map(Quantiles.init),
+            last15Minutes: Ratios(second.last15Minutes), firstByteSeconds: second.firstByte.map(QuantilesDocument.init),
             activeReaders: second.activeReaders, activeFills: second.activeFills)
     }
 }
@@ -134,8 +129,13 @@ extension LiveSecondDocument.Ratios {
     }
 }
 
-extension LiveSecondDocument.Quantiles {
-    fileprivate init(_ times: HistogramSnapshot) {
+/// Quantiles of times in seconds, rounded to microseconds; nil without values: the `Quantiles` schema.
+package struct QuantilesDocument: Codable {
+    package var p50, p95, p99: Double?
+}
+
+extension QuantilesDocument {
+    init(_ times: HistogramSnapshot) {
         let (p50, p95, p99) = (times.quantile(0.5), times.quantile(0.95), times.quantile(0.99))
         self.init(p50: p50?.rounded(to: 1e6), p95: p95?.rounded(to: 1e6), p99: p99?.rounded(to: 1e6))
     }

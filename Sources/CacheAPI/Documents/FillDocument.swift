@@ -8,6 +8,8 @@ package struct FillDocument: Codable {
     var key, origin, kind: String
     var range: RangeDocument?
     var positionBytes, bytesPerSecond: Int64
+    /// Received bytes ÷ length of the range; nil if its end is unknown.
+    var progressRatio: Double?
     var readers: Int
     var state, priority: String
     var attempt: Int
@@ -22,7 +24,10 @@ extension FillDocument {
         self.init(
             fillId: String(fill.number), assetId: fill.assetID, key: fill.key, origin: fill.origin,
             kind: fill.kind.rawValue, range: fill.range.map(RangeDocument.init), positionBytes: fill.position,
-            bytesPerSecond: progress.bytesPerSecond, readers: fill.readers, state: progress.stage.rawValue,
+            bytesPerSecond: progress.bytesPerSecond,
+            progressRatio: fill.range.flatMap { range in
+                range.upperBound == .max ? nil : (fill.position - range.lowerBound).ratio(to: range.length)
+            }, readers: fill.readers, state: progress.stage.rawValue,
             priority: progress.priority.name, attempt: progress.attempt, isHedged: progress.isHedged,
             upstreamAddress: progress.address, protocol: progress.httpVersion.map { "HTTP/" + $0 },
             startedAt: progress.startedAt)

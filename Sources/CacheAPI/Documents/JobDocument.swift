@@ -11,7 +11,11 @@ package struct JobDocument: Codable, Sendable {
     package var maxBytesPerSecond: Int64?
     package var itemsTotal, itemsDone, itemsFailed, itemsWaiting, itemsTimedOut, itemsCancelled, itemsUnknown: Int
     package var bytesTotal: Int64?
+    /// The bytes of all items. An item of unknown size counts as the mean of the others; nil if no size is known.
+    package var bytesExpected: Int64?
     package var bytesDone, bytesFromCache, bytesFromUpstream: Int64
+    /// Done bytes ÷ expected bytes, at most 1; nil if no size is known.
+    package var progressRatio: Double?
     package var bytesPerSecond: Double
     package var etaSeconds: Double?
     package var error: RecordedErrorDocument?
@@ -27,9 +31,11 @@ extension JobDocument {
             timeoutSeconds: record.timeout?.documentSeconds, maxBytesPerSecond: record.maxBytesPerSecond,
             itemsTotal: tally.itemsTotal, itemsDone: tally[.succeeded], itemsFailed: tally[.failed],
             itemsWaiting: tally[.waiting], itemsTimedOut: tally[.timedOut], itemsCancelled: tally[.cancelled],
-            itemsUnknown: tally.itemsUnknown, bytesTotal: tally.bytesTotal, bytesDone: tally.bytesDone,
-            bytesFromCache: tally.bytesFromCache, bytesFromUpstream: tally.bytesFromUpstream,
-            bytesPerSecond: job.bytesPerSecond.rounded(), etaSeconds: job.eta?.documentSeconds,
+            itemsUnknown: tally.itemsUnknown, bytesTotal: tally.bytesTotal, bytesExpected: tally.bytesExpected,
+            bytesDone: tally.bytesDone, bytesFromCache: tally.bytesFromCache,
+            bytesFromUpstream: tally.bytesFromUpstream,
+            progressRatio: tally.progressRatio, bytesPerSecond: job.bytesPerSecond.rounded(),
+            etaSeconds: job.eta?.documentSeconds,
             error: record.error.map(RecordedErrorDocument.init))
     }
 }

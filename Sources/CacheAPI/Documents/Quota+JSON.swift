@@ -1,4 +1,5 @@
 package import CacheCore
+import CacheEngine
 
 extension Quota {
     /// The `Quota` schema.
@@ -10,13 +11,16 @@ package struct QuotaDocument: Codable {
     var owner: QuotaOwnerDocument
     var cachedBytes, minBytes: Int64
     var maxBytes: Int64?
+    /// Cached bytes ÷ `maxBytes`; nil without a limit.
+    var usedRatio: Double?
 }
 
 extension QuotaDocument {
     package init(_ status: QuotaStatus) {
         self.init(
             owner: QuotaOwnerDocument(status.owner), cachedBytes: status.cachedBytes, minBytes: status.quota.minBytes,
-            maxBytes: status.quota.maxBytes)
+            maxBytes: status.quota.maxBytes,
+            usedRatio: status.quota.maxBytes.flatMap { status.cachedBytes.ratio(to: $0) })
     }
 }
 

@@ -1,4 +1,4 @@
-package import CacheCore
+import CacheCore
 package import CacheEngine
 import CacheSimulation
 

@@ -40,6 +40,7 @@ struct OriginStats: Sendable {
     static let document = FigureDocument<OriginStats>()
         .adding("origin") { $0.name }
         .adding(Figure<TrafficFigures>.all.map { $0.moved(\OriginStats.figures) })
+        .adding("firstByteSeconds") { $0.stats.upstreamLatencies?.firstByte[$0.name].map(QuantilesDocument.init) }
         .adding("circuit") { $0.circuit }
         .adding("credentials") { $0.stats.credentials[$0.name].map(CredentialsDocument.init) }
 

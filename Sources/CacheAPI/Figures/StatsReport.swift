@@ -121,6 +121,13 @@ extension Figure<StatsReport> {
             "store_free_disk_bytes", .gauge, .bytes, "Free bytes of the file system", "store.freeDiskBytes",
             \.stats.store.freeDiskBytes),
         Figure(
+            nil, .gauge, .ratio,
+            "diskBytes ÷ capacityBytes; without a capacity ÷ the sum of diskBytes and freeDiskBytes", "store.usedRatio"
+        ) {
+            $0.stats.store.diskBytes.ratio(
+                to: $0.stats.store.capacityBytes ?? $0.stats.store.diskBytes + $0.stats.store.freeDiskBytes) ?? 0
+        },
+        Figure(
             "store_locked_files", .gauge, .count, "Encrypted files whose master key is missing", "store.lockedFiles",
             \.stats.store.lockedFiles),
         Figure(

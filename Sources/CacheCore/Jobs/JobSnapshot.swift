@@ -19,13 +19,10 @@ package struct JobSnapshot: Hashable, Sendable {
             if seconds > 0 { rate = Double(tally.bytesFromUpstream) / seconds }
         } else if record.state == .running {
             rate = presentRate
-            // Before the first byte, the rate limit is the best estimate. Items of unknown size count as the mean of
-            // the others.
+            // Before the first byte, the rate limit is the best estimate.
             let expected = rate > 0 ? rate : record.maxBytesPerSecond.map { Double($0) } ?? 0
-            if let bytesTotal = tally.bytesTotal, expected > 0 {
-                let mean = Double(bytesTotal) / Double(max(1, tally.itemsTotal - tally.itemsUnknown))
-                let left = Double(max(0, bytesTotal - tally.bytesDone)) + mean * Double(tally.itemsUnknown)
-                eta = .seconds(left / expected)
+            if let bytesExpected = tally.bytesExpected, expected > 0 {
+                eta = .seconds(Double(max(0, bytesExpected - tally.bytesDone)) / expected)
             }
         }
         (self.record, self.tally, self.version) = (record, tally, version)
@@ -61,6 +58,17 @@ package struct JobTally: Hashable, Sendable {
     package var itemsTotal: Int { counts.values.reduce(0, +) }
     /// The total size of the items of known size; nil while no size is known.
     package var bytesTotal: Int64? { itemsUnknown < itemsTotal ? measuredBytes : nil }
+    /// The bytes of all items. An item of unknown size counts as the mean of the others; nil while no size is known.
+    package var bytesExpected: Int64? {
+        bytesTotal.map { known in
+            let mean = Double(known) / Double(max(1, itemsTotal - itemsUnknown))
+            return itemsUnknown == 0 ? known : Int64(saturating: Double(known) + mean * Double(itemsUnknown))
+        }
+    }
+    /// The finished bytes ÷ ``bytesExpected``, at most 1; nil while no size is known.
+    package var progressRatio: Double? {
+        bytesExpected.map { $0 > 0 ? min(1, Double(bytesDone) / Double($0)) : 1 }
+    }
     /// The bytes that the job has finished, from the cache and from the upstream.
     package var bytesDone: Int64 { bytesFromCache + bytesFromUpstream }
 

@@ -26,7 +26,6 @@ struct AssetTable {
     /// `complete`, or the cached share in percent.
     private static func share(of asset: AssetDocument) -> String {
         if asset.complete { return "complete" }
-        guard let length = asset.contentLength, length > 0 else { return "" }
-        return FigureText.share(Double(asset.cachedBytes) / Double(length))
+        return asset.cachedRatio.map(FigureText.share) ?? ""
     }
 }

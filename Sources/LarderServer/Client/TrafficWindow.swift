@@ -10,8 +10,6 @@ extension LiveSecondDocument {
     /// The number of requests.
     var total: Int64 { requests["total"] ?? 0 }
 
-    var clientBytes: Int64 { clientBytesFromCache + clientBytesFromUpstream }
-
     /// The second in one line, for output without a terminal.
     var line: String {
         let results = TrafficWindow.results.compactMap { name in

@@ -28,8 +28,8 @@ export function assetsPage(page) {
   return [heading("Assets"), search, grid(list)];
 }
 
-export function cachedMeter({ cachedBytes, contentLength }) {
-  return contentLength ? meter(cachedBytes / contentLength) : bytes(cachedBytes);
+export function cachedMeter({ cachedBytes, cachedRatio }) {
+  return cachedRatio === null ? bytes(cachedBytes) : meter(cachedRatio);
 }
 
 export function labels({ pinned, tags }) {

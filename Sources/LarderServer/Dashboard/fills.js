@@ -20,7 +20,7 @@ export function fillsPage(page) {
     path: "/v1/fills", query: () => ({ prefix: within?.querySelector("select").value }), tools: within, key: (fill) => fill.fillId, empty: "No fill is running.", seconds: 2, above: workers.element,
     columns: [
       ["Asset", "wide", assetLink], ["State", "", (fill) => badge(fill.state)], ...words("kind"), ["Range", "number", (fill) => range(fill.range)],
-      ["Done", "number", ({ range: part, positionBytes }) => (part?.length ? percent((positionBytes - part.offset) / part.length) : bytes(positionBytes))],
+      ["Done", "number", ({ progressRatio, positionBytes }) => (progressRatio === null ? bytes(positionBytes) : percent(progressRatio))],
       ...numbers("bytesPerSecond readers"), ...words("priority"), ["", "act", (fill) => action("DELETE /v1/fills/{fillId}", "Stop", () => stop(fill), "danger")],
     ],
   });

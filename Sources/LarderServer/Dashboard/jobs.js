@@ -17,8 +17,7 @@ const state = (job) => make("span", badge(job.state), isLate(job) && badge("dead
 const itemState = (item) => make("span", badge(item.state), item.waitingFor && ` for ${item.waitingFor}, until ${moment(item.retryAt)}`);
 const target = (item) => item.url ?? (item.origin ? `${item.origin}/${item.path}` : item.assetId);
 
-const share = (job) => (job.bytesTotal ? job.bytesDone / job.bytesTotal : Number(job.state === "succeeded"));
-const progress = (job) => meter(share(job), failures(job) ? "bad" : "");
+const progress = (job) => meter(job.progressRatio ?? 0, failures(job) ? "bad" : "");
 
 const COLUMNS = [
   ["Job", "wide", (job) => keyLink(`#/jobs/${job.jobId}`, name(job))], ["State", "", state], ["Progress", "", progress],

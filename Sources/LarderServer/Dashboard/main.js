@@ -19,7 +19,7 @@ const PAGES = {
   jobs: [[jobsPage, "GET /v1/jobs/{jobId}"], [jobPage, "GET /v1/jobs/{jobId}", "GET /v1/jobs/{jobId}/items"]],
   fills: [[fillsPage, "GET /v1/fills"]],
   policy: [[policyPage, "GET /v1/policy", "GET /v1/policy/curve", "POST /v1/policy/simulations", "GET /v1/stats", "GET /v1/evictions", "GET /v1/evictions/next"]],
-  origins: [[originsPage, "GET /v1/origins", "GET /v1/stats", "GET /metrics"]],
+  origins: [[originsPage, "GET /v1/origins", "GET /v1/stats"]],
   problems: [[problemsPage, "GET /v1/events"]],
 };
 const SCOPES = { read: "read only", write: "write", admin: "admin" };

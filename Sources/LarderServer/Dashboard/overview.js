@@ -12,7 +12,6 @@ const RESULTS = [["hit", "a", "area"], ["partial", "c", "area"], ["miss", "b", "
 const PERCENTILES = [["p50", "a", "line"], ["p95", "c", "line"], ["p99", "b", "line"]];
 
 const total = (list, value) => list.reduce((sum, item) => sum + value(item), 0);
-const sent = (second) => second.clientBytesFromCache + second.clientBytesFromUpstream;
 
 export function overviewPage(page) {
   const tiles = ["To clients", "From upstreams", "Byte hit ratio, 15 min", "Upstream traffic saved", "Requests", "First byte, p95"].map(makeTile);
@@ -47,7 +46,7 @@ export function overviewPage(page) {
     const mean = (value) => total(last, value) / (last.length || 1);
     const { activeReaders = 0, activeFills = 0 } = last.at(-1) ?? {};
     const slow = seconds.findLast((second) => second.firstByteSeconds)?.firstByteSeconds;
-    tiles[0].show(rate(mean(sent)), some(activeReaders, "active reader"));
+    tiles[0].show(rate(mean((second) => second.clientBytes)), some(activeReaders, "active reader"));
     tiles[1].show(rate(mean((second) => second.upstreamBytes)), some(activeFills, "active fill"));
     tiles[2].show(percent(seconds.at(-1)?.last15Minutes.byteHitRatio));
     tiles[4].show(`${count(mean((second) => second.requests.total))}/s`, `${some(total(seconds, (second) => second.requests.error), "error")} in 15 min`);
@@ -89,13 +88,12 @@ function diskView() {
   const [used, low, high, text, rest] = [make("i"), make("span", "low"), make("span", "high"), make("p", "–"), make("p.muted", " ")];
   return {
     element: make("div", make("div.disk", used, low, high), text, rest),
-    update({ capacityBytes, diskBytes, freeDiskBytes, assets, extents }, { lowWatermark, highWatermark }) {
-      const capacity = capacityBytes ?? diskBytes + freeDiskBytes;
-      setStyle(used, "width", `${Math.min(100, (diskBytes / capacity) * 100)}%`);
+    update({ capacityBytes, diskBytes, freeDiskBytes, usedRatio, assets, extents }, { lowWatermark, highWatermark }) {
+      setStyle(used, "width", `${Math.min(1, usedRatio) * 100}%`);
       setStyle(low, "left", `${lowWatermark * 100}%`);
       setStyle(high, "left", `${highWatermark * 100}%`);
       low.hidden = high.hidden = capacityBytes === null;
-      setText(text, `${bytes(diskBytes)} of ${capacityBytes === null ? "the disk" : bytes(capacity)} (${percent(diskBytes / capacity)})`);
+      setText(text, `${bytes(diskBytes)} of ${capacityBytes === null ? "the disk" : bytes(capacityBytes)} (${percent(usedRatio)})`);
       setText(rest, `${some(assets, "asset")}, ${some(extents, "range")}, ${bytes(freeDiskBytes)} free on the disk`);
     },
   };

@@ -16,7 +16,7 @@ export function policyPage(page) {
   });
   const quotas = table("Quotas", [
     ["Owner", "wide", ({ owner }) => Object.entries(owner).flat().join(" ")], ...numbers("cachedBytes minBytes maxBytes"),
-    ["Used", "", ({ cachedBytes, maxBytes }) => maxBytes && meter(cachedBytes / maxBytes, cachedBytes > maxBytes ? "bad" : "")],
+    ["Used", "", ({ usedRatio }) => usedRatio !== null && meter(usedRatio, usedRatio > 1 ? "bad" : "")],
   ], ({ owner }) => JSON.stringify(owner), "No origin and no tag has a quota.");
   const quotaPanel = panel("Quotas", {}, quotas.element);
   page.every(10, quotaPanel, async () => quotas.update((await page.get("/v1/stats")).store.quotas));

@@ -26,7 +26,9 @@ import Testing
 
     private func second(_ at: Int64, requests: Int64 = 4, hits: Int64 = 3, bytes: Int64 = 1024) -> LiveSecondDocument {
         LiveSecondDocument(
-            at: Timestamp(seconds: at), clientBytesFromCache: bytes, clientBytesFromUpstream: 512, upstreamBytes: 256,
+            at: Timestamp(seconds: at), clientBytes: bytes + 512, clientBytesFromCache: bytes,
+            clientBytesFromUpstream: 512,
+            upstreamBytes: 256,
             requests: NamedValues([("total", requests), ("hit", hits), ("miss", requests - hits)]),
             requestHitRatio: 0.75, byteHitRatio: nil, lastMinute: .init(requestHitRatio: 0.5),
             last15Minutes: .init(), firstByteSeconds: .init(p50: 0.0004, p95: 0.002, p99: 0.01), activeReaders: 3,
@@ -77,7 +79,8 @@ import Testing
     func theProgressEstimatesUnknownItems() throws {
         let job = try self.job(
             """
-            {"itemsTotal": 4, "itemsDone": 1, "itemsUnknown": 2, "bytesTotal": 2048, "bytesDone": 1024,
+            {"itemsTotal": 4, "itemsDone": 1, "itemsUnknown": 2, "bytesTotal": 2048, "bytesExpected": 4096,
+             "progressRatio": 0.25, "bytesDone": 1024,
              "bytesPerSecond": 512, "etaSeconds": 6}
             """)
 
