@@ -11,13 +11,12 @@ tests (default 1; `random`: new ones).
 """
 
 import argparse
+import atexit
 import os
-import pathlib
 import resource
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
@@ -38,22 +37,26 @@ class Part:
     """One command, with additional environment variables."""
 
     name: str
-    command: list
+    words: list
     variables: dict = field(default_factory=dict)
     #: Runs after the others, without another part beside it: it measures times.
     is_alone: bool = False
+    #: Has time limits, such as the end of a token: no other part with limits runs beside it.
+    is_timed: bool = False
     #: Elapsed time, and processor time of the part with all its processes.
     seconds: float = 0
     processor: float = 0
     status: int = None
+    #: The process of a running part.
+    command: process.Process = None
 
 
 def swift(name, *options):
     return Part(f"swift-{name}", [*SWIFT, *options], {"LARDER_TEST_SEED": os.environ.get("SEED", "")})
 
 
-def brief(name, *options, program=None, **variables):
-    return Part(name, [program or f"scripts/{name}", LARDER, "--brief", *options], variables)
+def brief(name, is_timed=True, **variables):
+    return Part(name, [f"scripts/{name}", LARDER, "--brief"], variables, is_timed=is_timed)
 
 
 def parts():
@@ -66,19 +69,19 @@ def parts():
         brief("accounts"),
         Part("faults", ["scripts/faults", LARDER], {"BRIEF": "1", "ONLY": FAULTS, "SEED": "" if seed == "random" else seed}),
         swift("others", "--skip", f"^({'|'.join(LARGE)})\\."),
-        Part("conformance", conformance),
+        Part("conformance", conformance, is_timed=True),
         brief("ui"),
         brief("network"),
         brief("traces"),
         brief("monitoring"),
         brief("client"),
-        brief("media"),
-        brief("api"),
-        brief("upstreams"),
-        Part("conformance-tls", [*conformance, "--tls", "--only", "range syntax"]),
-        brief("packaging"),
+        brief("media", is_timed=False),
+        brief("api", is_timed=False),
+        brief("upstreams", is_timed=False),
+        Part("conformance-tls", [*conformance, "--tls", "--only", "range syntax"], is_timed=True),
+        brief("packaging", is_timed=False),
         Part("readme", ["scripts/readme", LARDER]),
-        brief("kubernetes"),
+        brief("kubernetes", is_timed=False),
         brief("fills", ONLY="overlap,herd,cuts,slow"),
         Part("bench", ["Benchmarks/bench", LARDER, "--brief"], is_alone=True),
     ]
@@ -88,9 +91,9 @@ class Run:
     """Runs parts in threads, and shows them."""
 
     def __init__(self, jobs):
-        self.jobs, self.directory = jobs, pathlib.Path(tempfile.mkdtemp(prefix="larder-tests."))
-        self.running, self.lock, self.ended = {}, threading.Lock(), []
-        process.at_end(self.end)
+        self.jobs, self.directory = jobs, checks.directory("tests")
+        self.running, self.changed, self.ended = {}, threading.Condition(), []
+        atexit.register(self.end)
 
     def all(self, chosen):
         waiting = [part for part in chosen if not part.is_alone]
@@ -103,35 +106,46 @@ class Run:
         self.work([part for part in chosen if part.is_alone])
 
     def work(self, waiting):
-        while True:
-            with self.lock:
-                if not waiting:
-                    return
-                part = waiting.pop(0)
+        while part := self.next(waiting):
             self.one(part)
+            with self.changed:
+                self.running.pop(part.name, None)
+                self.changed.notify_all()
+
+    def next(self, waiting):
+        """The next part that may run now; None if no part is left."""
+
+        def may_run(part):
+            return not part.is_timed or not any(other.is_timed for other in self.running.values())
+
+        with self.changed:
+            self.changed.wait_for(lambda: not waiting or any(map(may_run, waiting)))
+            part = next(filter(may_run, waiting), None)
+            if part:
+                waiting.remove(part)
+                self.running[part.name] = part
+            return part
 
     def one(self, part):
         checks.say(f"started: {part.name}")
         environment = {**os.environ, "ONLY": "", **part.variables}
-        command = process.Process(part.command, self.directory / f"{part.name}.log", None, environment, checks.ROOT)
+        command = process.Process(part.words, self.directory / f"{part.name}.log", None, environment, checks.ROOT)
         began = time.monotonic()
-        with self.lock:
-            self.running[part.name] = command.launch()
+        part.command = command.launch()
         _, status, usage = os.wait4(command.process.pid, 0)
         part.status = command.process.returncode = os.waitstatus_to_exitcode(status)
         part.seconds, part.processor = time.monotonic() - began, usage.ru_utime + usage.ru_stime
-        with self.lock:
-            del self.running[part.name]
-            self.ended.append(part)
+        self.ended.append(part)
         verdict = "passed" if part.status == 0 else f"FAILED with {part.status}"
         checks.say(f"\n== {part.name}: {verdict}, {part.seconds:.0f} s\n{command.text().rstrip()}\n")
 
     def end(self):
         """Ends parts that still run after an interruption; they end their own processes."""
-        for command in self.running.values():
+        commands = [part.command for part in self.running.values() if part.command]
+        for command in commands:
             if command.is_running:
                 os.killpg(command.process.pid, signal.SIGTERM)
-        process.wait_until(lambda: not any(command.is_running for command in self.running.values()), 20)
+        process.wait_until(lambda: not any(command.is_running for command in commands), 20)
 
     def table(self):
         print(f"  {'part':18}{'seconds':>9}{'processor':>11}  result")
@@ -143,7 +157,7 @@ class Run:
 def is_built(run):
     """Builds all targets and tests; returns whether that succeeds."""
     build, began = Part("build", ["swift", "build", "--build-tests"]), time.monotonic()
-    build.status = subprocess.call(build.command, cwd=checks.ROOT)
+    build.status = subprocess.call(build.words, cwd=checks.ROOT)
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     build.seconds, build.processor = time.monotonic() - began, usage.ru_utime + usage.ru_stime
     run.ended.append(build)
@@ -154,13 +168,13 @@ def main():
     known = {part.name: part for part in parts()}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=os.environ.get("ONLY", ""), help="beginnings of names, with commas")
-    parser.add_argument("--jobs", type=int, default=2 * (os.cpu_count() or 1), help="parts at the same time")
+    parser.add_argument("--jobs", type=int, default=1 + (os.cpu_count() or 1), help="parts at the same time")
     parser.add_argument("--skip-build", action="store_true", help="the tests are built already")
     parser.add_argument("--list", action="store_true", help="print the parts and their commands")
     options = parser.parse_args()
     if options.list:
         for part in known.values():
-            print(f"{part.name:18}{' '.join(part.command)}")
+            print(f"{part.name:18}{' '.join(part.words)}")
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     chosen, began, run = checks.chosen(known, options.only), time.monotonic(), Run(options.jobs)
