@@ -78,7 +78,6 @@ package final class SparseFile: Sendable {
     /// full or must be spared, the bytes are kept in memory for their readers, within the budget. Throws `storageFull`
     /// if the budget is exhausted too.
     package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
-        let range = ByteRange(offset: offset, length: Int64(bytes.count))
         if let failure = withState({ $0.syncFailure }) { throw failure }
         if isInMemory || name != nil && descriptors.spill.isPreferred {
             if spill(bytes, at: offset) { return }
@@ -91,7 +90,6 @@ package final class SparseFile: Sendable {
         try cipher.write(bytes, at: offset) { (plain, sealed, offset) throws(CacheError) in
             try store(plain, as: sealed, at: offset)
         }
-        unspill([range])
     }
 
     /// Writes `stored`, the encrypted form of `bytes` or the same, to the disk. Returns false if `bytes` were spilled

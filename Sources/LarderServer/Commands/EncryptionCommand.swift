@@ -61,7 +61,7 @@ struct EncryptionRotateCommand: ClientCommand {
         var report: APIDocument<EncryptionDocument> = try client.document(
             ServiceRequest(.post, "/v1/encryption/rotate"))
         while report.value.rotation?.state == "running" {
-            try Interruption.pause(for: .milliseconds(250))
+            try Interruption.pause(for: .seconds(1))
             report = try client.document(ServiceRequest(.get, "/v1/encryption"))
         }
         say(service.json ? report.text : EncryptionStatusCommand.text(report.value))

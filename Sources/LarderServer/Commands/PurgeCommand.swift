@@ -136,6 +136,16 @@ struct PurgeCommand: ClientCommand {
         let freed = soft ? "" : ", freed \(FigureText.bytes(plan.freedBytes))"
         return (soft ? "Marked \(done) as stale" : "Purged \(done)\(freed)")
             + (changed > 0 ? "; \(FigureText.count(changed)) changed meanwhile" : "")
-            + (plan.state == "done" ? "." : "; the purge was stopped.")
+            + (plan.state == "done" ? "." : "; the purge was stopped.") + (plan.receipt.map(Self.text) ?? "")
+    }
+
+    /// The receipt of an erasure in a few lines; `--json` prints it completely.
+    private static func text(_ receipt: ErasureReceiptDocument) -> String {
+        let keys = Set(receipt.assets.map(\.masterKey)).sorted().joined(separator: ", ")
+        var text =
+            "\nErasure \(receipt.sequence): \(FigureText.count(receipt.assets.count, "asset")), master keys: \(keys)."
+        if !receipt.logEmptied { text += "\nThe log of the catalog is in use; the service empties it later." }
+        if !receipt.copies.isEmpty { text += "\nDelete: \(receipt.copies.joined(separator: ", "))" }
+        return text
     }
 }
