@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""Checks encryption at rest with the real program: no plain text on the disk, master keys, rotation, erasure, changes of
+the setting, bad input and tampered stores.
+
+    run.py --larder .build/debug/larder
+    run.py --larder .build/debug/larder --only disk,keys
+    run.py --larder .build/debug/larder --brief
+"""
+
+import pathlib
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import erasures  # noqa: E402
+import keys  # noqa: E402
+import stores  # noqa: E402
+from harness import checks  # noqa: E402
+from stage import Stage  # noqa: E402
+
+CASES = {
+    "disk": (stores.disk, "no plain text in the store, also after kills"),
+    "keys": (keys.missing, "lost, wrong and restored master keys"),
+    "rotation": (keys.rotation, "rotated and half-rotated stores"),
+    "shred": (erasures.shred, "receipts, readers and copies"),
+    "many": (erasures.many, "erasure of many assets, in the background and by plans"),
+    "torn": (erasures.torn, "erasures that do not come to their end"),
+    "switch": (stores.switch, "encrypt switched on and off"),
+    "input": (keys.bad_input, "key files and commands that are refused"),
+    "tamper": (stores.tamper, "changed files and tables"),
+}
+
+
+def main():
+    parser = checks.arguments(__doc__, tuple(CASES), "fewer files and kills")
+    options = parser.parse_args()
+    program, results = checks.program_of(parser, options), checks.Checks("encryption")
+    brief = [name for name in CASES if name not in ("many", "rotation")] if options.brief else None
+    for name in checks.chosen(tuple(CASES), options.only, brief):
+        function, summary = CASES[name]
+        with results.part(name, summary) as part:
+            stage = Stage(program, checks.directory(f"encryption-{name}"), options.brief, part)
+            try:
+                function(stage)
+            finally:
+                stage.close()
+    return results.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
