@@ -75,6 +75,7 @@ def parts():
         brief("traces"),
         brief("monitoring"),
         brief("client"),
+        brief("encryption", is_timed=False),
         brief("media", is_timed=False),
         brief("api", is_timed=False),
         brief("upstreams", is_timed=False),

@@ -1,17 +1,18 @@
 """Master keys: missing and wrong ones, rotation, and key files and commands that are refused."""
 
-import json
+import base64
 import os
 import random
 import signal
 import time
 
-from stage import MARKS, Service, body, wait_until
+from stage import MARKS, Service, body
 
 NAMES = [f"song{number}-70001" for number in range(4)]
 
 
 def file_count(service, key):
+    service.commit()
     return next((item["files"] for item in service.get("/v1/encryption")["keys"] if item["keyId"] == key), 0)
 
 
@@ -49,7 +50,8 @@ def missing(stage):
     service.key("one", one)
     os.kill(service.process.pid, signal.SIGHUP)
     stage.eventually(lambda: service.read("secret", NAMES[2]).status == 200, "the key is not there after SIGHUP")
-    stage.eventually(lambda: service.metric("larder_store_locked_files") == 0, "locked files are still counted", 30)
+    if not stage.is_brief:
+        stage.eventually(lambda: service.metric("larder_store_locked_files") == 0, "locked files are still counted", 30)
     service.stop()
     # A key with other bytes is as good as none.
     service.key("one")
@@ -113,7 +115,6 @@ def removed(stage, service):
     stage.check(reply.status == 200 and reply.json["assets"] == 1, f"a locked asset is not purged: {reply}")
     for name in NAMES[:2]:
         stage.check(service.is_right("secret", name), f"{name} is wrong after its removal")
-    code, output = 0, ""
     service.commit()
     target = service.place / "again"
     code, output = service.tool("export", f"/o/secret/film/{NAMES[0]}", target)
@@ -209,6 +210,8 @@ def bad_input(stage):
         "a long key": (write("long", b"\xff" * 33), "long"),
         "an empty key file": (write("empty", b" "), "empty"),
         "a large key file": (write("large", b"a" * 100_000), "large"),
+        "32 letters": (write("letters", b"0123456789abcdef" * 2), "letters"),
+        "a pipe": (lambda: os.mkfifo(service.keys / "pipe", 0o600), "pipe"),
         "a key that others can read": (write("shared", os.urandom(32), 0o644), "0600"),
         "a key that the group can read": (write("group", os.urandom(32), 0o640), "0600"),
         "two files of one key": (lambda: (service.key("twin.a"), service.key("twin.b")), '"twin"'),
@@ -230,7 +233,8 @@ def bad_input(stage):
         "a command that prints too much": (use(f"yes {key.hex()}"), '"kms"'),
     }
     good = dict(service.encryption)
-    for case, (change, text) in {**cases, **({} if stage.is_brief else slow)}.items():
+    brief = {case: cases[case] for case in list(cases)[::4]}
+    for case, (change, text) in (brief if stage.is_brief else {**cases, **slow}).items():
         for path in service.keys.iterdir():
             path.unlink()
         service.encryption = dict(good)
@@ -243,14 +247,12 @@ def bad_input(stage):
         stage.check("encryption" in output or "encrypt" in output, f"{case}: the error names no setting", output)
         stage.check(not stage.revealed(output) and "leaked" not in output, f"{case}: the error has a key", output)
         stage.check(time.monotonic() - began < 55, f"{case}: the refusal takes too long")
-        # A reload of a service with a good key is refused in the same way, and the service goes on.
-        for path in service.keys.iterdir():
-            path.unlink()
-        service.encryption = dict(good)
-        service.key("zero")
-        service.write()
-    forms(stage, service, script)
-    reloads(stage, service, cases)
+    for path in service.keys.iterdir():
+        path.unlink()
+    service.encryption = dict(good)
+    if not stage.is_brief:
+        forms(stage, service, script)
+        reloads(stage, service, cases)
 
 
 def forms(stage, service, script):
@@ -270,8 +272,6 @@ def forms(stage, service, script):
     service.stop()
     for path in service.keys.iterdir():
         path.unlink()
-    import base64
-
     for name, text in {
         "kms.raw": key, "kms.hex": key.hex().encode() + b"\n", "kms.b64": base64.b64encode(key) + b"\n",
         "kms.url": base64.urlsafe_b64encode(key).rstrip(b"="),
@@ -319,6 +319,3 @@ def reloads(stage, service, cases):
     is_named = reply.status == 422 and "encryption.keysDirectory" in str(reply)
     stage.check(is_named, f"an encrypted origin without keys: {reply}")
     stage.equal(plain.call("POST", "/v1/encryption/rotate").status, 409, "the status of a rotation without keys")
-
-
-__all__ = ["bad_input", "json", "missing", "rotation", "wait_until"]

@@ -7,6 +7,7 @@ the setting, bad input and tampered stores.
     run.py --larder .build/debug/larder --brief
 """
 
+import concurrent.futures
 import pathlib
 import sys
 
@@ -31,13 +32,16 @@ CASES = {
     "tamper": (stores.tamper, "changed files and tables"),
 }
 
+#: Parts that a brief run omits.
+LONG = ("rotation", "many")
+
 
 def main():
-    parser = checks.arguments(__doc__, tuple(CASES), "fewer files and kills")
+    parser = checks.arguments(__doc__, tuple(CASES), "fewer files and kills, three parts at a time")
     options = parser.parse_args()
     program, results = checks.program_of(parser, options), checks.Checks("encryption")
-    brief = [name for name in CASES if name not in ("many", "rotation")] if options.brief else None
-    for name in checks.chosen(tuple(CASES), options.only, brief):
+
+    def run(name):
         function, summary = CASES[name]
         with results.part(name, summary) as part:
             stage = Stage(program, checks.directory(f"encryption-{name}"), options.brief, part)
@@ -45,6 +49,10 @@ def main():
                 function(stage)
             finally:
                 stage.close()
+
+    ordinary = [name for name in CASES if name not in LONG] if options.brief else None
+    with concurrent.futures.ThreadPoolExecutor(3 if options.brief else 1) as pool:
+        list(pool.map(run, checks.chosen(tuple(CASES), options.only, ordinary)))
     return results.finish()
 
 

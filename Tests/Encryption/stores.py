@@ -2,10 +2,10 @@
 
 import random
 import threading
-import time
 
 from harness import http
-from stage import MARKS, Reading, Service, body, wait_until
+from harness.process import wait_until
+from stage import MARKS, Reading, Service, body
 
 FILM = "film-5000011"
 SMALL = ["song-70001", "clip-300007", "note-40", "part-262144"]
@@ -115,7 +115,7 @@ def switch(stage):
             reply = service.reload()
         stage.check(reply.status == 200, f"encrypt {is_encrypted}: {reply}")
 
-    for through_api in (False, True):
+    for through_api in (False,) if stage.is_brief else (False, True):
         way = "PATCH" if through_api else "a reload"
         fill()
         stage.check(service.found(MARKS["secret"]), "no plain text before the change: the search is wrong")
@@ -217,8 +217,16 @@ def tamper(stage):
         "no sealed keys": lambda: sql("DELETE FROM file_keys"),
         "flipped sums": lambda: flip_blobs("sums", "sums"),
         "no sums": lambda: sql("DELETE FROM sums"),
+        # The state of a file from before checksums existed.
+        "unverified files": lambda: (
+            [flip(path) for _, _, path in files()],
+            sql("INSERT INTO unsummed SELECT file FROM file_keys", "DELETE FROM sums"),
+        ),
     }
+    brief = ("flipped bytes", "two swapped files", "flipped nonces", "flipped sealed keys")
     for way, change in ways.items():
+        if stage.is_brief and way not in brief:
+            continue
         service.store = stage.copy_of(whole, way)
         change()
         service.start()
