@@ -22,6 +22,7 @@ from stage import Stage  # noqa: E402
 
 CASES = {
     "disk": (stores.disk, "no plain text in the store, also after kills"),
+    "evict": (stores.evict, "evictions beside reads and kills"),
     "keys": (keys.missing, "lost, wrong and restored master keys"),
     "rotation": (keys.rotation, "rotated and half-rotated stores"),
     "shred": (erasures.shred, "receipts, readers and copies"),
@@ -33,7 +34,7 @@ CASES = {
 }
 
 #: Parts that a brief run omits.
-LONG = ("rotation", "many")
+LONG = ("evict", "rotation", "many")
 
 
 def main():

@@ -87,7 +87,7 @@ class Service(Larder):
         self.keys.mkdir(exist_ok=True)
         self.store = store or self.store
         self.encryption = {"keysDirectory": str(self.keys), **encryption}
-        self.encrypted = {"secret": True, "open": False}
+        self.encrypted, self.capacity = {"secret": True, "open": False}, "none"
         stage.services.append(self)
         self.write()
 
@@ -99,7 +99,9 @@ class Service(Larder):
             } for name, is_encrypted in self.encrypted.items()
         }  # fmt: skip
         encryption = {name: value for name, value in self.encryption.items() if value is not None}
-        settings = {"origins": origins, **({"encryption": encryption} if encryption else {})}
+        settings = {"origins": origins, "policy": {"capacity": self.capacity}}
+        if encryption:
+            settings["encryption"] = encryption
         new = self.file.with_suffix(".new")
         new.write_text(json.dumps(settings) + "\n")
         new.replace(self.file)

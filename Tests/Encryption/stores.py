@@ -86,6 +86,57 @@ def not_kept(stage, service):
         for origin, reading in readings.items():
             is_whole = reading.finish() and reading.body == body(origin, name)
             stage.check(is_whole, f"the {kind} response of {origin} is wrong")
+            if not is_deleted:
+                exported(stage, service, f"/o/{origin}/{kind}/{name}", body(origin, name))
+
+
+def evict(stage):
+    """Reads more than the capacity from several threads, so that ranges are evicted, punched and written again."""
+    service = Service(stage, "evict")
+    service.capacity = "16MiB"
+    service.write()
+    service.key("one")
+    service.start()
+    names, failures = [f"reel{number}-3000017" for number in range(12)], []
+
+    def read(seed):
+        chance = random.Random(seed)
+        for _ in range(60):
+            name = chance.choice(names)
+            first = chance.randrange(3_000_000)
+            end = min(3_000_017, first + chance.choice([7, 4096, 70_001, 300_007, 1_500_000]))
+            reply = service.read("secret", name, first, end)
+            if reply.status != 206 or reply.body != body("secret", name)[first:end]:
+                failures.append(f"{name} {first}-{end}: {reply}")
+
+    for _ in range(3):
+        readers = [threading.Thread(target=read, args=(random.random(),)) for _ in range(6)]
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.join()
+        service.commit()
+        stage.no_plain_text(service)
+        service.kill()
+        service.start()
+    stage.check(not failures, f"{len(failures)} reads beside evictions are wrong", "\n".join(failures[:3]))
+    sent = sum(request.sent for request in stage.source.requests)
+    stage.check(sent > sum(len(body("secret", name)) for name in names), "nothing was fetched again: the check is vain")
+    found = service.metric("larder_checksum_failures_total")
+    stage.equal(found, 0, "the number of blocks that failed their checksum")
+    stage.check(not service.wrong("secret", names), "a film is wrong after the evictions")
+    service.stop()
+    code, output = service.tool("verify")
+    stage.check(code == 0, f"verify after evictions: {code}", output)
+
+
+def exported(stage, service, key, right):
+    """An asset whose blocks have arrived in several writes can be exported."""
+    service.commit()
+    target = service.place / "exported"
+    target.unlink(missing_ok=True)
+    code, output = service.tool("export", key, target)
+    stage.check(code == 0 and target.read_bytes() == right, f"the export of {key}: {code}", output)
 
 
 def switch(stage):
