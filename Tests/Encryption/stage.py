@@ -191,7 +191,8 @@ def contains(path, texts):
 def found(store, process, texts):
     """The files below `store` that contain one of the texts, deleted ones included while the process has them open."""
     places = [path for path in store.rglob("*") if path.is_file() and not path.is_symlink()]
-    if process and process.poll() is None:
+    # Only root sees the descriptors of a process that cannot be traced.
+    if process and process.poll() is None and os.geteuid() == 0:
         descriptors = pathlib.Path(f"/proc/{process.pid}/fd")
         for name in os.listdir(descriptors):
             with contextlib.suppress(OSError):
