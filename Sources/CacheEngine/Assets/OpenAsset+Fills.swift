@@ -80,7 +80,7 @@ extension OpenAsset {
             let new = state.ledger.vacancies(in: range)
             let actions = state.ledger.arrived(fill, upTo: range.upperBound)
             // Under the lock, because bytes are released under it.
-            for released in file.released(in: range) { _ = state.ledger.invalidate(released) }
+            for released in onDisk.flatMap(file.released) { _ = state.ledger.invalidate(released) }
             let extents = state.ledger.extents
             context.commits.grew(file, onDisk.flatMap { extents.runs(in: $0) })
             // Bytes of a fill that was stopped, or of an evicting range, have no extent: they are dropped from memory,

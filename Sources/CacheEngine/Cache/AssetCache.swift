@@ -236,14 +236,7 @@ package final class AssetCache: Sendable {
                     }
                 }
             }
-            group.addTask {
-                for await _ in self.resolver.origins.formChanges {
-                    await self.purgeObsolete()
-                    // A read that began before the change can store an asset up to its time limit.
-                    guard (try? await self.clock.sleep(for: .seconds(60))) != nil else { return }  // cancelled
-                    await self.purgeObsolete()
-                }
-            }
+            group.addTask { await self.followForms() }
             group.addTask { await self.encryption.run(clock: self.clock) }
             group.addTask { await self.context.accounts.run() }
             // Reads of clients have the default priority.
@@ -354,6 +347,20 @@ package final class AssetCache: Sendable {
     }
 
     /// Purges the assets whose keys the origins no longer have.
+    /// Purges obsolete assets after each change of an origin's form, until cancellation.
+    private func followForms() async {
+        await withDiscardingTaskGroup { group in
+            for await _ in resolver.origins.formChanges {
+                await purgeObsolete()
+                // A read that began before the change can store an asset up to its time limit.
+                group.addTask {
+                    guard (try? await self.clock.sleep(for: .seconds(60))) != nil else { return }  // cancelled
+                    await self.purgeObsolete()
+                }
+            }
+        }
+    }
+
     private func purgeObsolete() async {
         await logged(
             "obsolete assets could not be purged", ObsoleteAssets(resolver: resolver, evictor: evictor).purge)

@@ -83,10 +83,16 @@ package enum Export {
             _ = try read()
         }
         if source.isSummed {
-            let plain = UnsafeRawBufferPointer(bytes)
-            let sum = source.cipher?.sum(of: plain, at: part.lowerBound) ?? .crc32C(Checksum.of(plain))
-            let piece = BlockChecksums.Piece(range: part, sum: sum)
-            guard Array(source.sums.pieces(touching: part)) == [piece] else { throw damaged(part) }
+            let pieces = source.sums.pieces(touching: part)
+            guard source.sums.gaps(in: part).isEmpty, let first = pieces.first, let last = pieces.last,
+                first.range.lowerBound == part.lowerBound, last.range.upperBound == part.upperBound
+            else { throw damaged(part) }
+            for piece in pieces {
+                let run = Int(piece.range.lowerBound - part.lowerBound)..<Int(piece.range.upperBound - part.lowerBound)
+                let plain = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[run])
+                let sum = source.cipher?.sum(of: plain, at: piece.range.lowerBound) ?? .crc32C(Checksum.of(plain))
+                guard sum == piece.sum else { throw damaged(part) }
+            }
         }
         var written = 0
         while written < bytes.count {

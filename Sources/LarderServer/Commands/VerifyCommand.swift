@@ -50,7 +50,9 @@ struct VerifyCommand: AsyncParsableCommand {
         let audit: VerificationReport
         do throws(CacheError) {
             defer { meter?.clear() }
-            try await EncryptionApplier(store: store).prepare(from: settings, to: settings)()
+            let used = try await store.masterKeyUse().map(\.id)
+            store.masterKeys.replace(
+                try await MasterKeyReader(settings: settings.encryption).readInBackground(used: used))
             audit = try await store.audit(repairing: repairing) { bytes, whole in
                 meter?.show(ProgressLine(bytes: bytes, of: whole, verb: "verified"))
             }
