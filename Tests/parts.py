@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Builds the tests and runs the parts of `make test`, some at the same time; prints the output of each part at its end,
-and a table of times at last.
+"""Builds the tests and runs the parts of `make test`; prints the output of each part, with several jobs
+at its end, and a table of times at last.
 
     parts.py
-    parts.py --only swift,accounts --jobs 1
+    parts.py --jobs 3
+    parts.py --only swift,accounts
     parts.py --list
 
-The longest parts start first. All parts run, also after a failure. SEED is the seed of the fault trials and of the Swift
+With several jobs (JOBS=3 make test) some parts run at the same time, the longest first. On a busy machine tests with time
+limits can then fail, so that one job is the default: the Swift tests are one part then, and the last one. All parts run, also after a failure. SEED is the seed of the fault trials and of the Swift
 tests (default 1; `random`: new ones).
 """
 
@@ -52,6 +54,7 @@ class Part:
 
 
 def swift(name, *options):
+    """The Swift tests of some targets, or of all without options."""
     return Part(f"swift-{name}", [*SWIFT, *options], {"LARDER_TEST_SEED": os.environ.get("SEED", "")})
 
 
@@ -59,16 +62,18 @@ def brief(name, is_timed=True, **variables):
     return Part(name, [f"scripts/{name}", LARDER, "--brief"], variables, is_timed=is_timed)
 
 
-def parts():
-    """All parts, the longest first."""
+def parts(jobs):
+    """All parts in the order of their start."""
     conformance = ["Tests/Conformance/run.py", "--larder", LARDER, "--jobs", "8"]
     seed = os.environ.get("SEED") or "1"
-    return [
+    targets = [
         swift("engine", "--filter", f"^{LARGE[0]}\\."),
         swift("api", "--filter", f"^{LARGE[1]}\\."),
+        swift("others", "--skip", f"^({'|'.join(LARGE)})\\."),
+    ]
+    programs = [
         brief("accounts"),
         Part("faults", ["scripts/faults", LARDER], {"BRIEF": "1", "ONLY": FAULTS, "SEED": "" if seed == "random" else seed}),
-        swift("others", "--skip", f"^({'|'.join(LARGE)})\\."),
         Part("conformance", conformance, is_timed=True),
         brief("ui"),
         brief("network"),
@@ -84,8 +89,9 @@ def parts():
         Part("readme", ["scripts/readme", LARDER]),
         brief("kubernetes", is_timed=False),
         brief("fills", ONLY="overlap,herd,cuts,slow"),
-        Part("bench", ["Benchmarks/bench", LARDER, "--brief"], is_alone=True),
+        Part("bench", ["Benchmarks/bench", LARDER, "--brief"], is_alone=jobs > 1),
     ]
+    return targets + programs if jobs > 1 else [*programs, swift("all")]
 
 
 class Run:
@@ -130,15 +136,21 @@ class Run:
     def one(self, part):
         checks.say(f"started: {part.name}")
         environment = {**os.environ, "ONLY": "", **part.variables}
-        command = process.Process(part.words, self.directory / f"{part.name}.log", None, environment, checks.ROOT)
         began = time.monotonic()
-        part.command = command.launch()
-        _, status, usage = os.wait4(command.process.pid, 0)
-        part.status = command.process.returncode = os.waitstatus_to_exitcode(status)
+        if self.jobs == 1:
+            running, text = subprocess.Popen(part.words, env=environment, cwd=checks.ROOT), ""
+        else:
+            log = self.directory / f"{part.name}.log"
+            part.command = process.Process(part.words, log, None, environment, checks.ROOT).launch()
+            running = part.command.process
+        _, status, usage = os.wait4(running.pid, 0)
+        part.status = running.returncode = os.waitstatus_to_exitcode(status)
         part.seconds, part.processor = time.monotonic() - began, usage.ru_utime + usage.ru_stime
         self.ended.append(part)
         verdict = "passed" if part.status == 0 else f"FAILED with {part.status}"
-        checks.say(f"\n== {part.name}: {verdict}, {part.seconds:.0f} s\n{command.text().rstrip()}\n")
+        if part.command:
+            text = f"\n{part.command.text().rstrip()}\n"
+        checks.say(f"\n== {part.name}: {verdict}, {part.seconds:.0f} s{text}")
 
     def end(self):
         """Ends parts that still run after an interruption; they end their own processes."""
@@ -166,13 +178,13 @@ def is_built(run):
 
 
 def main():
-    known = {part.name: part for part in parts()}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=os.environ.get("ONLY", ""), help="beginnings of names, with commas")
-    parser.add_argument("--jobs", type=int, default=1 + (os.cpu_count() or 1), help="parts at the same time")
+    parser.add_argument("--jobs", type=int, default=int(os.environ.get("JOBS") or 1), help="parts at the same time")
     parser.add_argument("--skip-build", action="store_true", help="the tests are built already")
     parser.add_argument("--list", action="store_true", help="print the parts and their commands")
     options = parser.parse_args()
+    known = {part.name: part for part in parts(options.jobs)}
     if options.list:
         for part in known.values():
             print(f"{part.name:18}{' '.join(part.words)}")
