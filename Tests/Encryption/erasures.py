@@ -38,7 +38,9 @@ def shred(stage):
     one = service.key("one")
     service.start()
     for name in [FILM, *NAMES]:
-        stage.check(service.is_right("secret", name), f"secret/{name} is wrong")
+        reply = service.read("secret", name)
+        is_right = reply.body == body("secret", name)
+        stage.check(is_right, f"secret/{name}: status {reply.status}, {len(reply.body)} bytes")
     service.read("open", NAMES[0])
     service.commit()
     service.stop()
