@@ -1,6 +1,7 @@
 import CacheAPI
 import CacheCore
 import Foundation
+import ReaderAccess
 
 /// Reading and validation of the settings.
 extension LarderSettings {
@@ -122,8 +123,12 @@ extension LarderSettings {
 
     /// Statements of proxies count only if they come from a known address. A Unix socket needs none: only permitted
     /// processes can connect.
-    /// Throws if an encrypted origin cannot have a master key.
+    /// Throws if a key has no valid identifier, or an encrypted origin cannot have a master key.
     private func checkEncryption() throws(SettingsError) {
+        guard encryption.activeKey.map({ TokensFile.isIdentifier($0) }) ?? true else {
+            throw SettingsError(
+                "encryption.activeKey", "has 1 to 64 of the characters A-Z, a-z, 0-9, '.', '_' and '-'")
+        }
         guard encryption.keyCommand.isEmpty || encryption.activeKey != nil else {
             throw SettingsError("encryption.activeKey", "is required with encryption.keyCommand")
         }
