@@ -33,7 +33,7 @@ class Encrypted(Warm):
 
     def rows(self, server):
         """The numbers of rows for each GiB, by table."""
-        path = server.process.directory / "store" / "catalog.sqlite"
+        path = server.process.store / "catalog.sqlite"
         with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as catalog:
             count = {
                 name: catalog.execute(f"SELECT count(*) FROM {name}").fetchone()[0]
