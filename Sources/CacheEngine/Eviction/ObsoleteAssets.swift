@@ -22,14 +22,18 @@ struct ObsoleteAssets: Sendable {
         for entry in resolver.origins.all { try await purgeStored(of: entry.origin) }
     }
 
-    /// Purges the assets of an origin that are stored in the other form, until none is left: a read that began before
-    /// the change can still store one.
+    /// Purges the assets of an origin that are stored in the other form, until a search finds none: a read that began
+    /// before the change can still store one. Assets that a purge in the background has selected are left to it.
     private func purgeStored(of origin: Origin) async throws(CacheError) {
+        let catalog = resolver.catalog
+        var (last, isClean): (AssetID?, Bool) = (nil, true)
         while true {
-            let page = try await resolver.catalog.assets(
-                of: origin.name, encrypted: !origin.settings.isEncrypted, after: nil, limit: Self.pageSize)
-            guard !page.isEmpty else { return }
-            try await evictor.purge(page)
+            let page = try await catalog.assets(
+                of: origin.name, encrypted: !origin.settings.isEncrypted, after: last, limit: Self.pageSize)
+            if page.isEmpty, isClean { return }
+            let obsolete = page.filter { !catalog.isPurged($0) }
+            if !obsolete.isEmpty { try await evictor.purge(obsolete) }
+            (last, isClean) = page.isEmpty ? (nil, true) : (page.last, isClean && obsolete.isEmpty)
         }
     }
 
