@@ -85,14 +85,28 @@ extension FillEvent.End {
 package struct LiveStatisticsDocument: Codable {
     /// The end of the last second; nil: there is none yet.
     var at: Timestamp?
-    var stepSeconds: Int
+    var stepSeconds = 1
     package var seconds: [LiveSecondDocument]
+}
+
+extension LiveStatisticsDocument {
+    /// - Parameter seconds: Oldest first.
+    init(_ seconds: [LiveSecond]) {
+        self.init(
+            at: seconds.last.map { $0.at + .seconds(1) },
+            seconds: seconds.map { LiveSecondDocument($0, hasWindows: $0.at == seconds.last?.at) })
+    }
 }
 
 /// The `LiveSecond` schema.
 package struct LiveSecondDocument: Codable {
-    /// The `HitRatios` schema.
-    package struct Ratios: Codable {
+    /// The `LiveWindow` schema: the traffic of the last seconds.
+    package struct Window: Codable {
+        /// The number of seconds; fewer than the name states directly after the start.
+        package var seconds: Int
+        /// Means per second.
+        package var clientBytesPerSecond, upstreamBytesPerSecond, requestsPerSecond: Double
+        package var requests: NamedValues<Int64>
         package var requestHitRatio, byteHitRatio: Double?
     }
 
@@ -102,7 +116,8 @@ package struct LiveSecondDocument: Codable {
     /// The requests by result, and their `total`.
     package var requests: NamedValues<Int64>
     package var requestHitRatio, byteHitRatio: Double?
-    package var lastMinute, last15Minutes: Ratios
+    /// Absent in all but the last second of a list.
+    package var last5Seconds, lastMinute, last15Minutes: Omittable<Window>
     /// Nil: no response began in this second.
     package var firstByteSeconds: QuantilesDocument?
     package var activeReaders: Int64
@@ -110,22 +125,36 @@ package struct LiveSecondDocument: Codable {
 }
 
 extension LiveSecondDocument {
-    package init(_ second: LiveSecond) {
-        let ratios = second.hitRatios
-        let classes = zip(ReadOutcome.Class.allCases, second.requests).map { ($0.rawValue, $1) }
+    /// - Parameter hasWindows: Whether the document contains the traffic of the seconds before it.
+    package init(_ second: LiveSecond, hasWindows: Bool = true) {
+        let (traffic, ratios) = (second.traffic, second.traffic.hitRatios)
+        func window(_ traffic: LiveTraffic) -> Omittable<Window> { hasWindows ? .value(Window(traffic)) : .absent }
         self.init(
-            at: second.at, clientBytes: ratios.bytes, clientBytesFromCache: second.clientBytesFromCache,
-            clientBytesFromUpstream: second.clientBytesFromUpstream, upstreamBytes: second.upstreamBytes,
-            requests: NamedValues([("total", ratios.requests)] + classes), requestHitRatio: ratios.request,
-            byteHitRatio: ratios.byte, lastMinute: Ratios(second.lastMinute),
-            last15Minutes: Ratios(second.last15Minutes), firstByteSeconds: second.firstByte.map(QuantilesDocument.init),
+            at: second.at, clientBytes: traffic.clientBytes, clientBytesFromCache: traffic.clientBytesFromCache,
+            clientBytesFromUpstream: traffic.clientBytesFromUpstream, upstreamBytes: traffic.upstreamBytes,
+            requests: traffic.requestCounts, requestHitRatio: ratios.request, byteHitRatio: ratios.byte,
+            last5Seconds: window(second.last5Seconds), lastMinute: window(second.lastMinute),
+            last15Minutes: window(second.last15Minutes), firstByteSeconds: second.firstByte.map(QuantilesDocument.init),
             activeReaders: second.activeReaders, activeFills: second.activeFills)
     }
 }
 
-extension LiveSecondDocument.Ratios {
-    fileprivate init(_ ratios: HitRatios) {
-        self.init(requestHitRatio: ratios.request, byteHitRatio: ratios.byte)
+extension LiveSecondDocument.Window {
+    fileprivate init(_ traffic: LiveTraffic) {
+        let ratios = traffic.hitRatios
+        func perSecond(_ count: Int64) -> Double { Double(count) / Double(max(traffic.seconds, 1)) }
+        self.init(
+            seconds: traffic.seconds, clientBytesPerSecond: perSecond(traffic.clientBytes),
+            upstreamBytesPerSecond: perSecond(traffic.upstreamBytes), requestsPerSecond: perSecond(ratios.requests),
+            requests: traffic.requestCounts, requestHitRatio: ratios.request, byteHitRatio: ratios.byte)
+    }
+}
+
+extension LiveTraffic {
+    /// The requests by result, and their `total`.
+    fileprivate var requestCounts: NamedValues<Int64> {
+        let classes = zip(ReadOutcome.Class.allCases, requests).map { ($0.rawValue, $1) }
+        return NamedValues([("total", requests.reduce(0, +))] + classes)
     }
 }
 

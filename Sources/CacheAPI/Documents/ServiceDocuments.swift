@@ -22,7 +22,7 @@ package struct SignedURLDocument: Codable {
 package struct ProblemDocument: Codable, Sendable {
     var type, title: String
     package var status: Int
-    package var detail: String
+    package var detail, remedy: String
     var instance: String
     package var code: String
     package var requestId: String

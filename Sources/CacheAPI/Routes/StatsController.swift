@@ -59,10 +59,7 @@ struct StatsController: Controller {
         let window = Int(try query.integer("windowSeconds", in: 1...Int64(LiveStatistics.length)) ?? 900)
         let seconds = statistics.live.seconds(last: window)
         guard request.accepts("text/event-stream") else {
-            return .json(
-                LiveStatisticsDocument(
-                    at: seconds.last.map { $0.at + .seconds(1) }, stepSeconds: 1,
-                    seconds: seconds.map(LiveSecondDocument.init)))
+            return .json(LiveStatisticsDocument(seconds))
         }
         let seen = request.headers[.lastEventID].flatMap { Int64($0) }.map { Timestamp(seconds: $0) }
         let start = seconds.first.map { $0.at - .seconds(1) } ?? Timestamp(milliseconds: 0)

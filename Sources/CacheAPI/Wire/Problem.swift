@@ -34,7 +34,8 @@ package struct Problem: Sendable {
     package var document: ProblemDocument {
         var document = ProblemDocument(
             type: "urn:larder:problem:" + error.code.name, title: Self.title(of: error.code.name), status: status,
-            detail: error.message, instance: instance, code: error.code.name, requestId: requestID)
+            detail: error.message, remedy: error.code.remedyText, instance: instance, code: error.code.name,
+            requestId: requestID)
         if let probe {
             (document.outcome, document.upstreamStatus, document.timeout) = (.value("failed"), .null, .null)
             document.timings = .value(TimingsDocument(probe.timings))

@@ -138,6 +138,17 @@ extension CacheError.Code {
 
     /// The name of the code in the API, without its payload.
     package var name: String { row.name }
+    /// The remedy as a sentence of plain text.
+    package var remedyText: String { Self.remedies[name] ?? "" }
+
+    /// The remedies by name, as sentences without links.
+    private static let remedies = Dictionary(
+        table.lazy.filter { !$0.remedy.isEmpty }.map { row in
+            let text = row.remedy.replacing(/\[(.+?)\]\(.+?\)/) { $0.output.1 }
+            return (row.name, text.prefix(1).uppercased() + text.dropFirst() + ".")
+        }
+    ) { first, _ in first }
+
     /// Whether the same request may succeed a moment later.
     package var isWorthRetrying: Bool { traits.contains(.retry) }
     /// Whether a stale response may be served instead of this error.
@@ -300,7 +311,7 @@ extension CacheError.Code {
         Row(
             .invalidField(""), 422, .reader,
             cause: "unknown member or parameter, or an invalid value",
-            remedy: "correct the member in `field`"),
+            remedy: "correct the value that `field` names"),
         Row(
             .unsupportedMedia, 422, .upstream,
             cause: "the asset is no media of a known format, or has no usable index",

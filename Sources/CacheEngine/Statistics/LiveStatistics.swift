@@ -2,10 +2,10 @@ package import CacheCore
 import DequeModule
 import Synchronization
 
-/// The statistics of one second.
-package struct LiveSecond: Sendable {
-    /// The start of the second.
-    package var at: Timestamp
+/// The traffic of one or more seconds.
+package struct LiveTraffic: Hashable, Sendable {
+    /// The number of seconds.
+    package var seconds = 1
     /// Body bytes handed to clients that were on disk when their read began.
     package var clientBytesFromCache: Int64 = 0
     /// Body bytes handed to clients that were fetched during their read.
@@ -13,23 +13,40 @@ package struct LiveSecond: Sendable {
     package var upstreamBytes: Int64 = 0
     /// Ended content requests, in the order of `ReadOutcome.Class.allCases`.
     package var requests = [Int64](repeating: 0, count: ReadOutcome.Class.allCases.count)
+
+    package var clientBytes: Int64 { clientBytesFromCache + clientBytesFromUpstream }
+
+    package var hitRatios: HitRatios {
+        HitRatios(
+            hits: ReadOutcome.Class.hits.reduce(0) { $0 + requests[$1.index] }, requests: requests.reduce(0, +),
+            bytesFromCache: clientBytesFromCache, bytes: clientBytes)
+    }
+
+    mutating func add(_ other: LiveTraffic, times factor: Int = 1) {
+        let times = Int64(factor)
+        seconds += factor * other.seconds
+        clientBytesFromCache += times * other.clientBytesFromCache
+        clientBytesFromUpstream += times * other.clientBytesFromUpstream
+        upstreamBytes += times * other.upstreamBytes
+        for index in requests.indices { requests[index] += times * other.requests[index] }
+    }
+}
+
+/// The statistics of one second.
+package struct LiveSecond: Sendable {
+    /// The start of the second.
+    package var at: Timestamp
+    package var traffic = LiveTraffic()
     /// Times to the first byte of the ended requests; nil without one.
     package var firstByte: HistogramSnapshot?
     /// Readers at the end of the second.
     package var activeReaders: Int64 = 0
     /// Fills at the end of the second.
     package var activeFills = 0
-    /// The ratios of the minute that ends with this second.
-    package var lastMinute = HitRatios()
-    /// The ratios of the 15 minutes that end with this second.
-    package var last15Minutes = HitRatios()
-
-    /// The ratios of this second.
-    package var hitRatios: HitRatios {
-        HitRatios(
-            hits: ReadOutcome.Class.hits.reduce(0) { $0 + requests[$1.index] }, requests: requests.reduce(0, +),
-            bytesFromCache: clientBytesFromCache, bytes: clientBytesFromCache + clientBytesFromUpstream)
-    }
+    /// The traffic of the 5 seconds, the minute and the 15 minutes that end with this second.
+    package var last5Seconds = LiveTraffic()
+    package var lastMinute = LiveTraffic()
+    package var last15Minutes = LiveTraffic()
 }
 
 /// The statistics of the last 900 seconds, in buckets of one second.
@@ -48,12 +65,13 @@ package final class LiveStatistics: Sendable {
         var seconds: Deque<LiveSecond> = []
         var last: Sample?
 
-        /// The ratios of `second` and of the seconds before it, `count` in all. `window`: the same ratios of a second.
-        func ratios(_ window: KeyPath<LiveSecond, HitRatios>, of count: Int, with second: LiveSecond) -> HitRatios {
-            var ratios = second.hitRatios
-            if let last = seconds.last { ratios.add(last[keyPath: window]) }
-            if seconds.count >= count { ratios.add(seconds[seconds.count - count].hitRatios, times: -1) }
-            return ratios
+        /// The traffic of `second` and of the seconds before it, `count` in all. `window`: the same traffic of a second.
+        func traffic(_ window: KeyPath<LiveSecond, LiveTraffic>, of count: Int, with second: LiveSecond) -> LiveTraffic
+        {
+            var traffic = second.traffic
+            if let last = seconds.last { traffic.add(last[keyPath: window]) }
+            if seconds.count >= count { traffic.add(seconds[seconds.count - count].traffic, times: -1) }
+            return traffic
         }
     }
 
@@ -93,8 +111,9 @@ package final class LiveStatistics: Sendable {
             }
             state.last = current
             for var second in new {
-                second.lastMinute = state.ratios(\.lastMinute, of: 60, with: second)
-                second.last15Minutes = state.ratios(\.last15Minutes, of: Self.length, with: second)
+                second.last5Seconds = state.traffic(\.last5Seconds, of: 5, with: second)
+                second.lastMinute = state.traffic(\.lastMinute, of: 60, with: second)
+                second.last15Minutes = state.traffic(\.last15Minutes, of: Self.length, with: second)
                 state.seconds.append(second)
             }
             state.seconds.removeFirst(max(0, state.seconds.count - Self.length))
@@ -115,13 +134,13 @@ package final class LiveStatistics: Sendable {
 
 extension LiveSecond {
     fileprivate mutating func count(since last: LiveCounters.Totals, _ now: LiveCounters.Totals) {
-        clientBytesFromCache = now.fromCache - last.fromCache
-        clientBytesFromUpstream = now.fromUpstream - last.fromUpstream
-        upstreamBytes = now.upstream - last.upstream
+        traffic.clientBytesFromCache = now.fromCache - last.fromCache
+        traffic.clientBytesFromUpstream = now.fromUpstream - last.fromUpstream
+        traffic.upstreamBytes = now.upstream - last.upstream
     }
 
     fileprivate mutating func count(since last: RequestLatencySnapshot, _ now: RequestLatencySnapshot) {
-        requests = zip(now.durations, last.durations).map { Int64($0.since($1).count) }
+        traffic.requests = zip(now.durations, last.durations).map { Int64($0.since($1).count) }
         let new = now.firstByte.since(last.firstByte)
         firstByte = new.count > 0 ? new : nil
     }

@@ -177,13 +177,6 @@ package struct HitRatios: Hashable, Sendable {
     package var request: Double? { hits.ratio(to: requests) }
     /// Bytes from the cache ÷ sent bytes; nil without bytes.
     package var byte: Double? { bytesFromCache.ratio(to: bytes) }
-
-    mutating func add(_ other: HitRatios, times factor: Int64 = 1) {
-        hits += factor * other.hits
-        requests += factor * other.requests
-        bytesFromCache += factor * other.bytesFromCache
-        bytes += factor * other.bytes
-    }
 }
 
 extension Int64 {

@@ -54,35 +54,19 @@ extension ClientError {
                 remedy: "Check --url or LARDER_URL: another server may listen there.")
             return
         }
+        let field = problem.field.value.map { ", field \($0)" } ?? ""
         self.init(
-            code: problem.code, status: status, problem.detail, field: problem.field.value,
-            requestID: problem.requestId)
+            .problem(status: status, code: problem.code), "\(problem.detail) (code \(problem.code)\(field))",
+            remedy: Self.remedy(for: problem))
     }
 
-    /// The error with a code of the API, and its remedy.
-    init(code: String, status: Int, _ detail: String, field: String? = nil, requestID: String? = nil) {
-        self.init(
-            .problem(status: status, code: code), "\(detail) (code \(code)\(field.map { ", field \($0)" } ?? ""))",
-            remedy: Self.remedy(for: code, requestID: requestID))
-    }
-
-    /// The remedy for an error code of the API; nil if the detail of the problem states it.
-    private static func remedy(for code: String, requestID: String?) -> String? {
-        switch code {
-        case "unauthorized": "Set LARDER_TOKEN or LARDER_TOKEN_FILE to a token of the service."
-        case "tokenScope": "Set LARDER_TOKEN or LARDER_TOKEN_FILE to a token with the permission."
-        case "forbidden": "Set LARDER_TOKEN or LARDER_TOKEN_FILE to the admin token of the service."
-        case "notFound": "Check the name; `larder jobs` and `larder assets` list the identifiers."
-        case "conflict": "Wait until the state permits the call, then repeat the command."
-        case "invalidField", "malformedRequest": "Correct the value, and repeat the command; --help lists the options."
-        case "methodNotAllowed", "notImplemented": "Use a service and a client of the same version: `larder version`."
-        case "payloadTooLarge": "Pass fewer values, or raise `limits.bodyBytes` of the service."
-        case "uriTooLong": "Pass shorter values, or raise `limits.urlBytes` of the service."
-        case "overloaded", "shuttingDown", "rateLimited": "Repeat the command in a few seconds."
-        case "storageFull": "Free disk space, raise `capacityBytes`, or unpin assets."
-        case "storageCorrupt": "Check the disk and the log of the service, then run `larder verify`."
-        case "internal": requestID.map { "Search the log of the service for the request \($0)." }
-        default: nil
+    /// The remedy that the service states, with the means of this program.
+    private static func remedy(for problem: ProblemDocument) -> String {
+        switch problem.code {
+        case "unauthorized", "tokenScope", "forbidden":
+            problem.remedy + " This program sends the token in LARDER_TOKEN or LARDER_TOKEN_FILE."
+        case "internal": problem.remedy + " The request is \(problem.requestId)."
+        default: problem.remedy
         }
     }
 

@@ -34,6 +34,8 @@ struct TokenAccess: Hashable {
     }
 
     private func refusal(_ reason: String) -> ClientError {
-        ClientError(code: "tokenScope", status: 403, "The token \(token ?? "") \(reason).")
+        ClientError(
+            .problem(status: 403, code: "tokenScope"), "The token \(token ?? "") \(reason). (code tokenScope)",
+            remedy: "Set LARDER_TOKEN or LARDER_TOKEN_FILE to a token with the permission.")
     }
 }

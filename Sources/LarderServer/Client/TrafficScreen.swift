@@ -5,8 +5,6 @@ import CacheCore
 enum TrafficScreen {
     private static let nameWidth = 18
     private static let valueWidth = 12
-    /// The span of the counts by result.
-    private static let span = 60
 
     /// The lines for a terminal with `columns`. `notice`: a sentence about a lost connection; nil: none.
     static func lines(_ window: TrafficWindow, url: String, notice: String?, columns: Int) -> [String] {
@@ -24,8 +22,8 @@ enum TrafficScreen {
             course("requests/s", FigureText.count(now.total)) { Double($0.total) },
             row("hit ratio", FigureText.share(now.requestHitRatio)) + "  "
                 + Sparkline.text(window.seconds.map { $0.requestHitRatio ?? 0 }, width: chartWidth(columns), top: 1),
-            row("  last minute", FigureText.share(now.lastMinute.requestHitRatio)),
-        ] + results(window) + [
+            row("  last minute", FigureText.share(now.lastMinute.value?.requestHitRatio)),
+        ] + results(now) + [
             "", firstByte(now), "",
             row("readers", FigureText.count(now.activeReaders)), row("fills", FigureText.count(now.activeFills)), "",
             notice ?? "Ctrl-C ends this view.",
@@ -44,9 +42,10 @@ enum TrafficScreen {
     private static func chartWidth(_ columns: Int) -> Int { max(0, columns - nameWidth - valueWidth - 2) }
 
     /// The requests of the last minute by result, in two lines.
-    private static func results(_ window: TrafficWindow) -> [String] {
-        let cells = zip(TrafficWindow.results, window.counts(inLast: span)).map { name, count in
-            let number = FigureText.count(count)
+    private static func results(_ now: LiveSecondDocument) -> [String] {
+        let counts = now.lastMinute.value?.requests
+        let cells = TrafficWindow.results.map { name in
+            let number = FigureText.count(counts?[name] ?? 0)
             return name + String(repeating: " ", count: max(1, 18 - name.count - number.count)) + number
         }
         return stride(from: 0, to: cells.count, by: 4).map { start in

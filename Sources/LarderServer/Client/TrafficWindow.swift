@@ -45,9 +45,4 @@ struct TrafficWindow {
         seconds.append(second)
         if seconds.count > capacity { seconds.removeFirst(seconds.count - capacity) }
     }
-
-    /// The number of requests with each result in the last `count` seconds.
-    func counts(inLast count: Int) -> [Int64] {
-        Self.results.map { result in seconds.suffix(count).reduce(0) { $0 + ($1.requests[result] ?? 0) } }
-    }
 }

@@ -5,13 +5,10 @@ import { bytes, count, duration, percent, rate, some } from "./format.js";
 import { live } from "./live.js";
 import { assetLink, badge, button, grid, heading, meter, numbers, panel, table } from "./view.js";
 
-const SMOOTHED = 5;
 const DAY = { seconds: 86_400, step: 300 };
 const TRAFFIC = [["clients, from the cache", "a", "area"], ["clients, after a fetch", "b", "area"], ["from upstreams", "c", "below"]];
 const RESULTS = [["hit", "a", "area"], ["partial", "c", "area"], ["miss", "b", "area"], ["other", "e", "area"], ["error", "f", "area"]];
 const PERCENTILES = [["p50", "a", "line"], ["p95", "c", "line"], ["p99", "b", "line"]];
-
-const total = (list, value) => list.reduce((sum, item) => sum + value(item), 0);
 
 export function overviewPage(page) {
   const tiles = ["To clients", "From upstreams", "Byte hit ratio, 15 min", "Upstream traffic saved", "Requests", "First byte, p95"].map(makeTile);
@@ -42,14 +39,12 @@ export function overviewPage(page) {
     draw(traffic, (second) => [second.clientBytesFromCache, second.clientBytesFromUpstream, second.upstreamBytes]);
     draw(requests, ({ requests: { hit, revalidated, stale, partial, miss, negative, bypass, error } }) => [hit + revalidated + stale, partial, miss, negative + bypass, error]);
     draw(firstByte, ({ firstByteSeconds }) => PERCENTILES.map(([name]) => firstByteSeconds?.[name] ?? null));
-    const last = seconds.slice(-SMOOTHED);
-    const mean = (value) => total(last, value) / (last.length || 1);
-    const { activeReaders = 0, activeFills = 0 } = last.at(-1) ?? {};
+    const { activeReaders = 0, activeFills = 0, last5Seconds: mean, last15Minutes: span } = seconds.at(-1) ?? {};
     const slow = seconds.findLast((second) => second.firstByteSeconds)?.firstByteSeconds;
-    tiles[0].show(rate(mean((second) => second.clientBytes)), some(activeReaders, "active reader"));
-    tiles[1].show(rate(mean((second) => second.upstreamBytes)), some(activeFills, "active fill"));
-    tiles[2].show(percent(seconds.at(-1)?.last15Minutes.byteHitRatio));
-    tiles[4].show(`${count(mean((second) => second.requests.total))}/s`, `${some(total(seconds, (second) => second.requests.error), "error")} in 15 min`);
+    tiles[0].show(rate(mean?.clientBytesPerSecond ?? 0), some(activeReaders, "active reader"));
+    tiles[1].show(rate(mean?.upstreamBytesPerSecond ?? 0), some(activeFills, "active fill"));
+    tiles[2].show(percent(span?.byteHitRatio));
+    tiles[4].show(`${count(mean?.requestsPerSecond ?? 0)}/s`, `${some(span?.requests.error ?? 0, "error")} in 15 min`);
     tiles[5].show(duration(slow?.p95), slow && `p50 ${duration(slow.p50)}, p99 ${duration(slow.p99)}`);
   };
   page.on("stats", showSeconds);

@@ -87,9 +87,9 @@ import Testing
         var second = LiveSecond(at: Timestamp(seconds: 0))
         for requestClass: ReadOutcome.Class in [.hit, .revalidated, .stale, .miss] {
             figures.requests[requestClass.rawValue] = 1
-            second.requests[requestClass.index] = 1
+            second.traffic.requests[requestClass.index] = 1
         }
-        #expect(figures.hitRatios.request == 0.75 && second.hitRatios.request == 0.75)
+        #expect(figures.hitRatios.request == 0.75 && second.traffic.hitRatios.request == 0.75)
         #expect(TrafficFigures().hitRatios.request == nil)
     }
 }

@@ -27,12 +27,14 @@ import Testing
         latencies.record(.error, firstByte: nil, duration: .milliseconds(3), shard: 1)
         let second = try #require(live.sample(at: time(1002)).first)
         #expect(second.at == time(0))
-        #expect(second.clientBytesFromCache == 100 && second.clientBytesFromUpstream == 20)
-        #expect(second.upstreamBytes == 50 && second.activeReaders == 1)
-        #expect(second.requests == [1, 0, 0, 0, 0, 0, 0, 1])
+        #expect(second.traffic.clientBytesFromCache == 100 && second.traffic.clientBytesFromUpstream == 20)
+        #expect(second.traffic.upstreamBytes == 50 && second.activeReaders == 1)
+        #expect(second.traffic.requests == [1, 0, 0, 0, 0, 0, 0, 1])
         #expect(second.firstByte?.count == 1)
         let idle = try #require(live.sample(at: time(2001)).first)
-        #expect(idle.clientBytesFromCache == 0 && idle.requests.allSatisfy { $0 == 0 } && idle.firstByte == nil)
+        #expect(
+            idle.traffic.clientBytesFromCache == 0 && idle.traffic.requests.allSatisfy { $0 == 0 }
+                && idle.firstByte == nil)
         #expect(live.seconds().map(\.at) == [time(0), time(1000)])
     }
 
@@ -40,26 +42,36 @@ import Testing
     func gapsAreFilled() {
         _ = live.sample(at: time(0))
         counters.received(7, of: asset)
-        #expect(live.sample(at: time(3500)).map(\.upstreamBytes) == [0, 0, 7])
+        #expect(live.sample(at: time(3500)).map(\.traffic.upstreamBytes) == [0, 0, 7])
         #expect(live.sample(at: time(1000)).isEmpty)
         #expect(live.sample(at: time(3999)).isEmpty)
         #expect(live.seconds(after: time(1000)).map(\.at) == [time(2000)])
     }
 
-    @Test("A second has the hit ratios of its minute and of its 15 minutes")
-    func theRatiosOfWindowsFollowTheSeconds() throws {
+    @Test("A second has the traffic of its 5 seconds, its minute and its 15 minutes")
+    func windowsFollowTheSeconds() throws {
         _ = live.sample(at: time(0))
         latencies.record(.revalidated, firstByte: nil, duration: .milliseconds(3), shard: 0)
         latencies.record(.miss, firstByte: nil, duration: .milliseconds(3), shard: 0)
         counters.sent(fromCache: 10, fromUpstream: 30, of: asset)
         _ = live.sample(at: time(1000))
+        let in5Seconds = try #require(live.sample(at: time(5000)).last)
+        #expect(in5Seconds.last5Seconds.clientBytes == 40 && in5Seconds.last5Seconds.seconds == 5)
         let inMinute = try #require(live.sample(at: time(60_000)).last)
-        #expect(inMinute.hitRatios.request == nil && inMinute.hitRatios.byte == nil)
-        #expect(inMinute.lastMinute.request == 0.5 && inMinute.lastMinute.byte == 0.25)
+        #expect(inMinute.last5Seconds == idle(5))
+        #expect(inMinute.traffic == idle(1))
+        let ratios = inMinute.lastMinute.hitRatios
+        #expect(ratios.request == 0.5 && ratios.byte == 0.25 && inMinute.lastMinute.requests.reduce(0, +) == 2)
         let after = try #require(live.sample(at: time(61_000)).last)
-        #expect(after.lastMinute == HitRatios() && after.last15Minutes.request == 0.5)
-        #expect(live.sample(at: time(900_000)).last?.last15Minutes.byte == 0.25)
-        #expect(live.sample(at: time(901_000)).last?.last15Minutes == HitRatios())
+        #expect(after.lastMinute == idle(60) && after.last15Minutes.hitRatios.request == 0.5)
+        #expect(live.sample(at: time(900_000)).last?.last15Minutes.hitRatios.byte == 0.25)
+        #expect(live.sample(at: time(901_000)).last?.last15Minutes == idle(900))
+    }
+
+    private func idle(_ seconds: Int) -> LiveTraffic {
+        var traffic = LiveTraffic()
+        traffic.seconds = seconds
+        return traffic
     }
 
     @Test("The last 900 seconds are kept")

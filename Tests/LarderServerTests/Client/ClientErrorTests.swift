@@ -22,7 +22,7 @@ import Testing
         #expect(
             error.text == """
                 larder: The origin is unknown. (code invalidField, field items[0].origin)
-                remedy: Correct the value, and repeat the command; --help lists the options.
+                remedy: Correct the value that `field` names.
 
                 """)
         #expect(!error.isTemporary)
@@ -32,7 +32,7 @@ import Testing
     func anInternalErrorNamesTheRequest() {
         let body = problem(CacheError(.internal, "An internal error occurred."), requestID: "abc")
 
-        #expect(ClientError(status: 500, body: body, from: Self.url).text.contains("the request abc."))
+        #expect(ClientError(status: 500, body: body, from: Self.url).text.contains("The request is abc."))
     }
 
     @Test("A response without a problem document is of another server", arguments: ["", "<html>", "{}", "\u{1B}[2J"])
