@@ -3,7 +3,7 @@ ARG RUN_IMAGE=debian:bookworm-slim
 
 FROM ${BUILD_IMAGE} AS build
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends libcurl4-openssl-dev libsqlite3-dev pkg-config \
+    && apt-get install -y --no-install-recommends libcurl4-openssl-dev libsqlite3-dev libssl-dev pkg-config \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 # The dependencies have a separate layer, because they change less often than the code.
@@ -15,7 +15,7 @@ RUN scripts/release --product larder \
 
 FROM ${RUN_IMAGE}
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends ca-certificates libcurl4 libsqlite3-0 libstdc++6 \
+    && apt-get install -y --no-install-recommends ca-certificates libcurl4 libsqlite3-0 libssl3 libstdc++6 \
     && rm -rf /var/lib/apt/lists/* \
     && groupadd --gid 10001 larder \
     && useradd --uid 10001 --gid larder --no-create-home --home-dir /var/lib/larder --shell /usr/sbin/nologin larder \

@@ -45,12 +45,13 @@ let package = Package(
     targets: [
         .target(name: "CLinux"),
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .target(name: "CacheCore", dependencies: [collections, structuredFields], swiftSettings: settings),
         .target(name: "CacheSimulation", dependencies: ["CacheCore"], swiftSettings: settings),
         .target(
             name: "CacheStore",
             dependencies: [
-                "CacheCore", "CLinux", logging, crypto, cryptoExtras, .product(name: "GRDB", package: "GRDB.swift"),
+                "CacheCore", "CLinux", "COpenSSL", logging, crypto, .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: settings),
         .target(name: "CurlUpstream", dependencies: ["CacheCore", "CCurl", logging], swiftSettings: settings),

@@ -14,9 +14,10 @@ ALLOWED = ROOT / "scripts" / "architecture.allow"
 TARGETS = {
     "CLinux": set(),
     "CCurl": set(),
+    "COpenSSL": set(),
     "CacheCore": set(),
     "CacheSimulation": {"CacheCore"},
-    "CacheStore": {"CacheCore", "CLinux"},
+    "CacheStore": {"CacheCore", "CLinux", "COpenSSL"},
     "CurlUpstream": {"CacheCore", "CCurl"},
     "CacheTracing": {"CacheCore"},
     "WebTokens": {"CacheCore"},
@@ -35,9 +36,10 @@ OWNERS = {
     r"Hummingbird\w*|NIOHTTP1|NIOHTTP2|NIOHTTPTypes\w*|NIOSSL|HTTPTypes|StructuredFieldValues": {"CacheAPI"},
     r"RawStructuredFieldValues": {"CacheCore", "CacheAPI"},
     r"GRDB\w*": {"CacheStore"},
-    r"CryptoExtras": {"CacheStore", "WebTokens"},
+    r"CryptoExtras": {"WebTokens"},
     r"CLinux": {"CacheStore", "LarderServer"},
     r"CCurl": {"CurlUpstream", "LarderServer"},
+    r"COpenSSL": {"CacheStore"},
     r"ArgumentParser|Yams": {"LarderServer"},
     r"FoundationNetworking|AsyncHTTPClient": set(),
 }

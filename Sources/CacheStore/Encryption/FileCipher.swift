@@ -1,6 +1,5 @@
 import CacheCore
 import Crypto
-import CryptoExtras
 import Foundation
 import Synchronization
 
@@ -131,16 +130,18 @@ final class FileCipher: Sendable {
                     state.used.insert(gap)
                     return state.nonce
                 }
-                let sealed = try Self.crypt(plain, NonceRuns.Run(range: gap, nonce: nonce), keys.content)
-                let outcome: Result<Bool, CacheError> = sealed.withUnsafeBytes { sealed in
-                    do throws(CacheError) { return .success(try write(plain, sealed, gap.lowerBound)) } catch {
-                        return .failure(error)
-                    }
+                let run = NonceRuns.Run(range: gap, nonce: nonce)
+                let sealed = UnsafeMutableRawBufferPointer.allocate(byteCount: plain.count, alignment: 16)
+                defer { sealed.deallocate() }
+                do throws(CacheError) {
+                    try Self.crypt(plain, into: sealed, run, keys.content)
+                    guard try write(plain, UnsafeRawBufferPointer(sealed), gap.lowerBound) else { continue }
+                } catch {
+                    // Bytes of a failed write are never claimed.
+                    release(written)
+                    throw error
                 }
-                // Bytes of a failed write are never claimed.
-                if case .failure = outcome { release(written) }
-                guard try outcome.get() else { continue }
-                state.withLock { $0.runs.insert(NonceRuns.Run(range: gap, nonce: nonce)) }
+                state.withLock { $0.runs.insert(run) }
                 written.append(gap)
             }
         }
@@ -159,13 +160,14 @@ final class FileCipher: Sendable {
         let count = try read()
         let found = ByteRange(offset: offset, length: Int64(count))
         let runs = state.withLock { $0.runs.runs(in: wanted) }
-        guard runs == before, NonceRuns(runs).gaps(in: found).isEmpty else {
+        let known = NonceRuns(runs)
+        guard runs == before, known.gaps(in: found).isEmpty else {
             throw CacheError(.storageCorrupt, "Encrypted bytes of the store are missing, or were evicted meanwhile.")
         }
-        for run in NonceRuns(runs).runs(in: found) {
+        for run in known.runs(in: found) {
             let part = Int(run.range.lowerBound - offset)..<Int(run.range.upperBound - offset)
             let target = UnsafeMutableRawBufferPointer(rebasing: bytes[part])
-            target.copyBytes(from: try Self.crypt(UnsafeRawBufferPointer(target), run, keys.content))
+            try Self.crypt(UnsafeRawBufferPointer(target), into: target, run, keys.content)
         }
         return count
     }
@@ -188,20 +190,15 @@ final class FileCipher: Sendable {
         SymmetricKey(size: SymmetricKeySize(bitCount: 64)).withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) }
     }
 
-    /// Encrypts or decrypts the bytes of a run; both are the same operation.
+    /// Encrypts or decrypts the bytes of a run; both are the same operation. `target` has the same length as `bytes`,
+    /// and may be the same memory.
     private static func crypt(
-        _ bytes: UnsafeRawBufferPointer, _ run: NonceRuns.Run, _ key: SymmetricKey
-    ) throws(CacheError) -> Data {
+        _ bytes: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer, _ run: NonceRuns.Run,
+        _ key: SymmetricKey
+    ) throws(CacheError) {
         let (block, lead) = (UInt64(run.range.lowerBound) / 16, Int(run.range.lowerBound % 16))
-        let counter = [run.nonce.bigEndian, block.bigEndian].withUnsafeBytes { Array($0) }
-        do {
-            let nonce = try AES._CTR.Nonce(nonceBytes: counter)
-            guard lead > 0 else { return try AES._CTR.encrypt(bytes, using: key, nonce: nonce) }
-            // The counter begins with a whole block.
-            let padded = [UInt8](repeating: 0, count: lead) + bytes
-            return try AES._CTR.encrypt(padded, using: key, nonce: nonce).dropFirst(lead)
-        } catch {
-            throw CacheError(.internal, "Bytes could not be encrypted.", cause: error)
+        guard CounterMode(key, nonce: run.nonce, block: block).apply(bytes, into: target, skipping: lead) else {
+            throw CacheError(.internal, "Bytes could not be encrypted.")
         }
     }
 }
