@@ -14,6 +14,7 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
+import conversion  # noqa: E402
 import erasures  # noqa: E402
 import keys  # noqa: E402
 import stores  # noqa: E402
@@ -29,6 +30,7 @@ CASES = {
     "many": (erasures.many, "erasure of many assets, in the background and by plans"),
     "torn": (erasures.torn, "erasures that do not come to their end"),
     "switch": (stores.switch, "encrypt switched on and off"),
+    "convert": (conversion.convert, "assets rewritten in the other form, beside kills and readers"),
     "input": (keys.bad_input, "key files and commands that are refused"),
     "tamper": (stores.tamper, "changed files and tables"),
 }

@@ -24,7 +24,7 @@ package struct EncryptionDocument: Codable {
     }
 
     var activeKey: String?
-    var onMissingKey: String
+    var onMissingKey, onChange: String
     package var keys: [Key]
     package var origins: [Origin]
     /// Nil: there was none.
@@ -35,6 +35,7 @@ extension EncryptionDocument {
     package init(_ report: EncryptionReport) {
         self.init(
             activeKey: report.keys.first(where: \.isActive)?.id, onMissingKey: report.onMissingKey.rawValue,
+            onChange: report.onChange.rawValue,
             keys: report.keys.map { key in
                 Key(keyId: key.id, active: key.isActive, available: key.isAvailable, files: key.files)
             },

@@ -6,6 +6,14 @@ package enum MissingKeyRule: String, Hashable, Sendable, CaseIterable, ChoiceCod
     case refetch
 }
 
+/// The treatment of stored assets after `encrypt` of their origin was changed.
+package enum EncryptionChangeRule: String, Hashable, Sendable, CaseIterable, ChoiceCodable {
+    /// They are removed, and fetched again by their next reads.
+    case refetch
+    /// They are rewritten in the new form.
+    case convert
+}
+
 /// The progress of sealing the keys of all files again under one master key.
 package struct KeyRotation: Hashable, Sendable, Codable {
     /// The identifier of the master key that seals the keys.

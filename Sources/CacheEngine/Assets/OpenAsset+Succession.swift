@@ -96,7 +96,7 @@ extension OpenAsset {
     }
 
     /// Defers the replacement of `former`: until `takePlace`, this asset is neither counted nor in the catalog.
-    private func follow(_ former: OpenAsset) {
+    func follow(_ former: OpenAsset) {
         change { state in
             state.former = former
             state.isDisowned = true
@@ -105,8 +105,8 @@ extension OpenAsset {
     }
 
     /// Replaces the asset that this prefetch is deferred for, if that is still to be done. Returns false if that asset
-    /// is gone, or if some of the bytes must not be stored.
-    func takePlace() -> Bool {
+    /// is gone, or if some of the bytes must not be stored. `lastUse`: the last use of the asset; nil: now.
+    func takePlace(lastUse: Timestamp? = nil) -> Bool {
         let (former, isWaiting) = look { ($0.former, $0.former != nil || $0.isDisowned && $0.ending == nil) }
         guard isWaiting else { return true }
         guard let former, !look({ $0.isUnstorable }), context.openAssets.promote(self, over: former) else {
@@ -118,7 +118,7 @@ extension OpenAsset {
             if let file = state.file { context.commits.grew(file, state.ledger.extents.runs.flatMap(file.kept)) }
             return ((), [])
         }
-        count(lastUse: context.wallClock.now())
+        count(lastUse: lastUse ?? context.wallClock.now())
         return true
     }
 

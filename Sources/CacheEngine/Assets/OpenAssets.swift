@@ -166,6 +166,13 @@ final class OpenAssets: Sendable {
     /// Removes the asset from the table, and its row from the catalog with the next commit. Its holders keep using it.
     func detach(_ asset: OpenAsset) { replace(asset, by: nil, begun: nil) }
 
+    /// Whether the asset is in the table, and the caller has its only hold.
+    func isOnlyHeld(_ asset: OpenAsset) -> Bool {
+        shards[asset.id].value.withLock { state in
+            state.table[asset.id].map { $0.asset === asset && $0.users == 1 } ?? false
+        }
+    }
+
     /// As `detach`, if the caller has the only hold. Returns whether the asset was detached.
     func detach(ifOnlyHeld asset: OpenAsset) -> Bool {
         shards[asset.id].value.withLock { state in

@@ -230,7 +230,7 @@ package final class AssetCache: Sendable {
                     "the reconciliation of files and catalog failed and will be retried", self.takeStock)
                 await withDiscardingTaskGroup { group in
                     group.addTask { await self.removePurged() }
-                    await self.purgeObsolete()
+                    await self.renewObsolete()
                     for await _ in self.context.space.recounts {
                         await self.logged("segments could not be counted", self.countSegments)
                     }
@@ -346,24 +346,24 @@ package final class AssetCache: Sendable {
         try await context.credentials.reread(Set(files))
     }
 
-    /// Purges the assets whose keys the origins no longer have.
-    /// Purges obsolete assets after each change of an origin's form, until cancellation.
+    /// Purges or converts obsolete assets after each change of an origin's form, until cancellation.
     private func followForms() async {
         await withDiscardingTaskGroup { group in
             for await _ in resolver.origins.formChanges {
-                await purgeObsolete()
+                await renewObsolete()
                 // A read that began before the change can store an asset up to its time limit.
                 group.addTask {
                     guard (try? await self.clock.sleep(for: .seconds(60))) != nil else { return }  // cancelled
-                    await self.purgeObsolete()
+                    await self.renewObsolete()
                 }
             }
         }
     }
 
-    private func purgeObsolete() async {
+    private func renewObsolete() async {
         await logged(
-            "obsolete assets could not be purged", ObsoleteAssets(resolver: resolver, evictor: evictor).purge)
+            "obsolete assets could not be purged or converted",
+            ObsoleteAssets(resolver: resolver, evictor: evictor, clock: clock).renew)
     }
 
     /// Performs queued maintenance until cancellation.

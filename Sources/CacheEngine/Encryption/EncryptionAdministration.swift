@@ -19,12 +19,13 @@ package struct EncryptionReport: Sendable {
     package struct Origin: Hashable, Sendable {
         package let name: String
         package let isEncrypted: Bool
-        /// The assets that are stored in the other form and wait for their removal.
+        /// The assets that are stored in the other form and wait for their removal or conversion.
         package let assetsLeft: Int
     }
 
     package let keys: [Key]
     package let onMissingKey: MissingKeyRule
+    package let onChange: EncryptionChangeRule
     package let origins: [Origin]
     /// The last rotation; nil if there was none.
     package let rotation: KeyRotation?
@@ -73,7 +74,7 @@ package final class EncryptionAdministration: Sendable {
                     id: id, isActive: id == active, isAvailable: use[id]?.isAvailable ?? true,
                     files: use[id]?.files ?? 0)
             },
-            onMissingKey: keys.onMissingKey, origins: reported, rotation: rotation,
+            onMissingKey: keys.onMissingKey, onChange: keys.onChange, origins: reported, rotation: rotation,
             isRotating: rotation.map { $0.finishedAt == nil } ?? false, fault: fault.withLock { $0 })
     }
 

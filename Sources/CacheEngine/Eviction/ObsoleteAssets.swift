@@ -1,40 +1,67 @@
 import CacheCore
 import CacheStore
 
-/// Purges assets that another setting of their origin stored:
+/// Removes or converts assets that another setting of their origin stored:
 ///
 /// - Assets with a CMCD parameter in their key, which earlier versions or another setting of `cmcd` stored. No request
-///   names them any more.
-/// - Assets that are stored in plain text although their origin is encrypted, and the other way round. They are fetched
-///   again.
+///   names them any more: they are purged.
+/// - Assets that are stored in plain text although their origin is encrypted, and the other way round. They are purged
+///   and fetched again, or converted (`encryption.onChange`). Assets that cannot be converted are purged.
 struct ObsoleteAssets: Sendable {
     let resolver: AssetResolver
     let evictor: Evictor
+    let clock: any Clock<Duration>
     private static let pageSize = 256
+    /// The time that an asset in use waits for its conversion.
+    private static let patience = Duration.seconds(600)
 
-    init(resolver: AssetResolver, evictor: Evictor) {
+    init(resolver: AssetResolver, evictor: Evictor, clock: any Clock<Duration>) {
         self.resolver = resolver
         self.evictor = evictor
+        self.clock = clock
     }
 
-    func purge() async throws(CacheError) {
+    func renew() async throws(CacheError) {
         try await purgeKeyed()
-        for entry in resolver.origins.all { try await purgeStored(of: entry.origin) }
+        for entry in resolver.origins.all { try await renewStored(of: entry.origin.name) }
     }
 
-    /// Purges the assets of an origin that are stored in the other form, until a search finds none: a read that began
-    /// before the change can still store one. Assets that a purge in the background has selected are left to it.
-    private func purgeStored(of origin: Origin) async throws(CacheError) {
-        let catalog = resolver.catalog
+    /// Purges or converts the assets of an origin that are stored in the other form, until a search finds none: a read
+    /// that began before the change can still store one. Assets that a purge in the background has selected are left to
+    /// it.
+    private func renewStored(of origin: String) async throws(CacheError) {
+        let (catalog, end) = (resolver.catalog, resolver.context.uptime() + Self.patience)
         var (last, isClean): (AssetID?, Bool) = (nil, true)
-        while true {
+        // The setting may change again meanwhile.
+        while let isEncrypted = resolver.origins[origin]?.origin.settings.isEncrypted {
             let page = try await catalog.assets(
-                of: origin.name, encrypted: !origin.settings.isEncrypted, after: last, limit: Self.pageSize)
+                of: origin, encrypted: !isEncrypted, after: last, limit: Self.pageSize)
             if page.isEmpty, isClean { return }
             let obsolete = page.filter { !catalog.isPurged($0) }
-            if !obsolete.isEmpty { try await evictor.purge(obsolete) }
+            let converts = resolver.context.store.masterKeys.onChange == .convert
+            let waits = resolver.context.uptime() < end
+            let purged = converts ? try await convert(obsolete, mayWait: waits) : obsolete
+            if !purged.isEmpty { try await evictor.purge(purged) }
+            if page.isEmpty, converts {
+                // Assets in use are tried again.
+                guard (try? await clock.sleep(for: .seconds(1))) != nil else { return }
+            }
             (last, isClean) = page.isEmpty ? (nil, true) : (page.last, isClean && obsolete.isEmpty)
         }
+    }
+
+    /// Converts assets. Returns those that must be purged instead.
+    private func convert(_ ids: [AssetID], mayWait: Bool) async throws(CacheError) -> [AssetID] {
+        let conversion = AssetConversion(resolver: resolver, evictor: evictor)
+        var rest: [AssetID] = []
+        for id in ids {
+            switch try await conversion.convert(id) {
+            case .done: break
+            case .inUse: if !mayWait { rest.append(id) }
+            case .impossible: rest.append(id)
+            }
+        }
+        return rest
     }
 
     private func purgeKeyed() async throws(CacheError) {

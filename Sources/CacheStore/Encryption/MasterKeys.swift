@@ -9,11 +9,16 @@ package final class MasterKeys: Sendable {
         /// The identifier of the key for new files; nil: the last one in the order of identifiers.
         package var activeID: String?
         package var onMissingKey = MissingKeyRule.refuse
+        package var onChange = EncryptionChangeRule.refetch
 
-        package init(keys: [MasterKey] = [], activeID: String? = nil, onMissingKey: MissingKeyRule = .refuse) {
+        package init(
+            keys: [MasterKey] = [], activeID: String? = nil, onMissingKey: MissingKeyRule = .refuse,
+            onChange: EncryptionChangeRule = .refetch
+        ) {
             self.keys = keys
             self.activeID = activeID
             self.onMissingKey = onMissingKey
+            self.onChange = onChange
         }
 
         /// The key for new files; nil if it is not available.
@@ -37,6 +42,7 @@ package final class MasterKeys: Sendable {
     package var activeID: String? { content.withLock { $0.active?.id } }
 
     package var onMissingKey: MissingKeyRule { content.withLock(\.onMissingKey) }
+    package var onChange: EncryptionChangeRule { content.withLock(\.onChange) }
 
     /// The key with that identifier; nil if it is not available.
     func key(_ id: String) -> MasterKey? { content.withLock { $0.keys.first { $0.id == id } } }

@@ -117,14 +117,20 @@ package final class SparseFile: Sendable {
         withState { state in
             // More uncommitted pieces than this were never reported to the commit queue. Their checksums can be
             // computed again.
-            if state.written.pieces.count > Self.mostPieces { state.written = BlockChecksums() }
+            if state.written.pieces.count > mostPieces.load(ordering: .relaxed) { state.written = BlockChecksums() }
             for piece in pieces { state.written.insert(piece, joining: false) }
         }
         return true
     }
 
     /// Maximum number of uncommitted checksums.
-    private static let mostPieces = 8192
+    private let mostPieces = Atomic(8192)
+
+    /// Keeps the checksums of all these ranges until their commit, 40 bytes for each block.
+    package func keepSums(of ranges: ByteRangeSet) {
+        let blocks = ranges.runs.reduce(0) { $0 + Int($1.length / BlockChecksums.blockBytes) + 2 }
+        mostPieces.store(max(8192, blocks), ordering: .relaxed)
+    }
 
     /// Writes to the disk until everything is written.
     private func writeAll(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {

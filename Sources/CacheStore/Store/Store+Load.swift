@@ -36,11 +36,13 @@ extension Store {
             isSuspect: run < (file.isEncrypted ? catalog.run : catalog.suspectRun), isUnverified: run < catalog.run)
     }
 
-    /// Whether the bytes of a loaded asset can be used if they are to be stored encrypted or not: they are stored so, and
-    /// their key is there or can come back.
+    /// Whether the bytes of a loaded asset can be used if they are to be stored encrypted or not: they are stored so, or
+    /// wait for their conversion, and their key is there or can come back.
     package func isUsable(_ asset: LoadedAsset, encrypted: Bool) -> Bool {
         guard let file = asset.file else { return true }
-        guard file.isEncrypted == encrypted, file.cipher?.sealedKey?.isErased != true else { return false }
+        guard file.isEncrypted == encrypted || masterKeys.onChange == .convert,
+            file.cipher?.sealedKey?.isErased != true
+        else { return false }
         return file.lock == nil || masterKeys.onMissingKey == .refuse
     }
 

@@ -50,6 +50,7 @@ struct EncryptionSettings: Hashable, Sendable {
     /// Identifier of the key for new files; nil: the last one in the order of names.
     var activeKey: String?
     var onMissingKey = MissingKeyRule.refuse
+    var onChange = EncryptionChangeRule.refetch
 
     /// Whether any master key can exist.
     var hasKeys: Bool { keysDirectory != nil || !keyCommand.isEmpty }

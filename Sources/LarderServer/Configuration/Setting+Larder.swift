@@ -122,6 +122,10 @@ extension Setting<LarderSettings> {
             Setting(
                 "encryption.onMissingKey", \.encryption.onMissingKey, .choice,
                 "reads of content whose master key is missing: `refuse` with `encryptionKeyMissing`, or `refetch` it"),
+            Setting(
+                "encryption.onChange", \.encryption.onChange, .choice,
+                "stored assets of an origin whose `encrypt` was changed: `refetch` removes them, `convert` rewrites them in "
+                    + "the background"),
         ]
     }
 

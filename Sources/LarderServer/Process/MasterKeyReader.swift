@@ -32,7 +32,8 @@ struct MasterKeyReader: Sendable {
     /// Throws `.invalidField` with the setting if a file is no key, if two files have one identifier, or if the command
     /// fails for the active key.
     func read(used: [String]) throws(CacheError) -> MasterKeys.Content {
-        var content = MasterKeys.Content(activeID: settings.activeKey, onMissingKey: settings.onMissingKey)
+        var content = MasterKeys.Content(
+            activeID: settings.activeKey, onMissingKey: settings.onMissingKey, onChange: settings.onChange)
         if let directory = settings.keysDirectory { content.keys = try keys(in: directory) }
         if !settings.keyCommand.isEmpty {
             // The active key first: the others must not use up its time.

@@ -219,7 +219,7 @@ enum Samples {
     static let reload = ReloadResult(loadedAt: time, changed: ["log.level"], needsRestart: [])
     static let quotaStanding = QuotaStatus(owner: .tag("promo"), quota: Quota(maxBytes: 9), cachedBytes: 7)
     static let encryption = EncryptionReport(
-        keys: [.init(id: "k1", isActive: true, isAvailable: true, files: 2)], onMissingKey: .refuse,
+        keys: [.init(id: "k1", isActive: true, isAvailable: true, files: 2)], onMissingKey: .refuse, onChange: .convert,
         origins: [.init(name: "media", isEncrypted: true, assetsLeft: 1)],
         rotation: KeyRotation(activeKey: "k1", startedAt: time, files: 2), isRotating: true, fault: "Why.")
     static let receipt = ErasureReceipt(

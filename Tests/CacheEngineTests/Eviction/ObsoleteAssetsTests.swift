@@ -42,8 +42,8 @@ import Testing
     func keeps() async throws {
         let bench = try await stored()
         try await bench.cache { $0.cmcd = .key }.run { cache in
-            let purge = ObsoleteAssets(resolver: cache.resolver, evictor: cache.evictor)
-            try await purge.purge()
+            let clock = ContinuousClock()
+            try await ObsoleteAssets(resolver: cache.resolver, evictor: cache.evictor, clock: clock).renew()
             #expect(try await keys(in: cache).count == 5)
         }
     }
