@@ -314,13 +314,14 @@ struct Evictor: Sendable {
     /// Acquires the known assets, each once and several at a time: each is loaded from the catalog and the disk, which
     /// takes longer than the eviction of a small asset. If one fails, none is acquired.
     private func openToTake(_ ids: [AssetID]) async throws(CacheError) -> [AssetID: OpenAsset] {
-        let outcomes = await withTaskGroup(of: (AssetID, Result<OpenAsset?, CacheError>).self) { group in
-            var outcomes: [(AssetID, Result<OpenAsset?, CacheError>)] = []
+        // Swift 6.3 drops the stored identifier from an optimized task that returns `(id, .success(…))` in a typed `do`.
+        let outcomes = await withTaskGroup(of: Result<OpenAsset?, CacheError>.self) { group in
+            var outcomes: [Result<OpenAsset?, CacheError>] = []
             for (index, id) in Set(ids).enumerated() {
                 if index >= Self.opening, let outcome = await group.next() { outcomes.append(outcome) }
                 group.addTask {
-                    do throws(CacheError) { return (id, .success(try await openToTake(id))) } catch {
-                        return (id, .failure(error))
+                    do throws(CacheError) { return .success(try await openToTake(id)) } catch {
+                        return .failure(error)
                     }
                 }
             }
@@ -328,9 +329,9 @@ struct Evictor: Sendable {
             return outcomes
         }
         var (assets, failure): ([AssetID: OpenAsset], CacheError?) = ([:], nil)
-        for (id, outcome) in outcomes {
+        for outcome in outcomes {
             switch outcome {
-            case .success(let asset): assets[id] = asset
+            case .success(let asset): if let asset { assets[asset.id] = asset }
             case .failure(let error): failure = failure ?? error
             }
         }
