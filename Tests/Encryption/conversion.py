@@ -67,22 +67,29 @@ def convert(stage):
     stage.check(code == 0, f"verify: {code}", output)
     full(stage)
     damaged(stage)
+    purged(stage)
+    grown(stage)
+    shredded(stage)
 
 
 def killed(stage, service, chance, change, left, all_right):
     """Kills the service during conversions; each start goes on."""
+    kills = 0
     for number in range(2 if stage.is_brief else 8):
         is_encrypted = not service.encrypted["secret"]
         change(is_encrypted)
-        few = chance.randrange(1, 20)
-        wait_until(lambda few=few: left() <= few, 60)
+        count = len(service.assets("/o/secret/"))
+        few = chance.randrange(1, count)
+        remaining = wait_until(lambda few=few: (left() or -1) <= few and left(), 60)
         service.kill()
+        kills += 1 if remaining else 0
         service.start()
         stage.eventually(lambda: left() == 0, f"assets are left after the kill {number + 1}", 60)
         all_right(f"after the kill {number + 1}")
         service.commit()
         if is_encrypted:
             stage.no_plain_text(service, subject=f"the store after the kill {number + 1}")
+    stage.check(kills, "no kill has met a conversion: the test is vain")
 
 
 def plain(stage, name, names, **settings):
@@ -111,12 +118,83 @@ def converted(stage, service, names, subject):
 
 
 def full(stage):
-    """An asset without room beside its earlier form is purged; no plain text stays."""
+    """An asset without room beside its earlier form is purged, and the others then have room; no plain text stays."""
     names = ["film-9000011", "song-70001"]
     service = plain(stage, "full", names, capacity="16MiB")
     service.encrypted["secret"] = True
     stage.equal(service.reload().status, 200, "the reload")
     converted(stage, service, names, "the full store")
+    films = [f"part{number}-14900003" for number in range(4)]
+    service = plain(stage, "crowded", films, capacity="64MiB")
+    fetched = len(stage.source.requests)
+    service.encrypted["secret"] = True
+    stage.equal(service.reload().status, 200, "the reload")
+    converted(stage, service, films, "the crowded store")
+    again = {request.path for request in stage.source.requests[fetched:]}
+    stage.equal(len(again), 1, "the number of films that were fetched again")
+
+
+def purged(stage):
+    """Assets that are purged beside their conversion do not come back."""
+    names = [f"title{number}-20011" for number in range(300 if stage.is_brief else 1500)]
+    service = plain(stage, "purged", [])
+    service.hold("secret", names)
+    service.commit()
+    for is_encrypted in (True, False) if stage.is_brief else (True, False) * 2:
+        service.encrypted["secret"] = is_encrypted
+        stage.equal(service.reload().status, 200, "the reload")
+        wait_until(lambda: service.get("/v1/encryption")["origins"][0]["assetsLeft"] < 0.9 * len(names), 30, 0.01)
+        asked = service.call("POST", "/v1/purges", {"prefix": "/o/secret/"}, {"Prefer": "respond-async"})
+        stage.equal(asked.status, 202, f"the purge: {asked}")
+        stage.eventually(lambda: not service.assets("/o/secret/"), "assets are left after the purge", 60)
+        stage.eventually(lambda: not left_in_other_form(service), "the search does not end", 60)
+        stage.equal(len(service.assets("/o/secret/")), 0, "the number of assets that came back")
+        service.hold("secret", names)
+        service.commit()
+
+
+def left_in_other_form(service):
+    return sum(origin["assetsLeft"] for origin in service.get("/v1/encryption")["origins"])
+
+
+def grown(stage):
+    """Bytes that are fetched during a conversion stay, and it counts no space twice."""
+    film, others = "epic-60000011", [f"extra{number}-3000011" for number in range(4)]
+    service = plain(stage, "grown", others, capacity="180MiB")
+    stage.check(service.is_right("secret", film, 0, 50_000_000), "a range is wrong")
+    service.commit()
+    before = service.get("/v1/evictions")["items"]
+    service.encrypted["secret"] = True
+    stage.equal(service.reload().status, 200, "the reload")
+    stage.check(service.is_right("secret", film, 55_000_000, 56_000_000), "a range beside the conversion is wrong")
+    fetched = len(stage.source.requests)
+    stage.eventually(lambda: not left_in_other_form(service), "an asset is left", 60)
+    stage.check(service.is_right("secret", film, 55_000_000, 56_000_000), "a range is wrong after the conversion")
+    stage.check(service.is_right("secret", film, 0, 50_000_000), "the film is wrong after the conversion")
+    stage.equal(len(stage.source.requests), fetched, "the number of requests to the upstream")
+    stage.equal(service.get("/v1/evictions")["items"], before, "the evictions")
+    stage.no_plain_text(service, subject="the grown store")
+
+
+def shredded(stage):
+    """An asset that is erased during its conversion does not stop the others."""
+    film, others = "long-60000011", [f"short{number}-30011" for number in range(20)]
+    service = plain(stage, "shredded", [])
+    service.encrypted["secret"] = True
+    stage.equal(service.reload().status, 200, "the reload")
+    service.hold("secret", [film, *others])
+    service.commit()
+    service.encrypted["secret"] = False
+    stage.equal(service.reload().status, 200, "the reload")
+    reply = service.call("POST", "/v1/purges", {"keys": [f"/o/secret/film/{film}"], "shred": True})
+    # Its conversion can be done already: then it is plain text, and the purge says so.
+    stage.check(reply.status in (200, 202, 422), f"the erasure: {reply}")
+    stage.eventually(lambda: not left_in_other_form(service), "an asset is left", 60)
+    fetched = len(stage.source.requests)
+    stage.check(not service.wrong("secret", others), "a file is wrong")
+    stage.equal(len(stage.source.requests), fetched, "the number of requests to the upstream")
+    if reply.status != 422:
+        stage.check(f"/o/secret/film/{film}" not in service.assets(), "an erased film came back")
 
 
 def damaged(stage):

@@ -106,10 +106,13 @@ extension OpenAsset {
 
     /// Replaces the asset that this prefetch is deferred for, if that is still to be done. Returns false if that asset
     /// is gone, or if some of the bytes must not be stored. `lastUse`: the last use of the asset; nil: now.
-    func takePlace(lastUse: Timestamp? = nil) -> Bool {
+    /// `isConversion`: the bytes are those of the former asset (`CommitQueue.converted`).
+    func takePlace(lastUse: Timestamp? = nil, isConversion: Bool = false) -> Bool {
         let (former, isWaiting) = look { ($0.former, $0.former != nil || $0.isDisowned && $0.ending == nil) }
         guard isWaiting else { return true }
-        guard let former, !look({ $0.isUnstorable }), context.openAssets.promote(self, over: former) else {
+        guard let former, !look({ $0.isUnstorable }),
+            context.openAssets.promote(self, over: former, isConversion: isConversion)
+        else {
             return false
         }
         former.stopFetching(Self.changed, for: self)

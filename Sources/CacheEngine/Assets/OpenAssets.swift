@@ -224,12 +224,13 @@ final class OpenAssets: Sendable {
     }
 
     /// Replaces `former` by an asset that is held outside the table. Returns false if `former` is no longer in the
-    /// table.
-    func promote(_ asset: OpenAsset, over former: OpenAsset) -> Bool {
+    /// table. `isConversion`: both have the same bytes.
+    func promote(_ asset: OpenAsset, over former: OpenAsset, isConversion: Bool = false) -> Bool {
         let (record, file) = asset.look { ($0.record, $0.file) }
-        guard let record, let file, file.name != nil, replace(former, by: asset, begun: record, file: file) else {
-            return false
-        }
+        let formerFile = isConversion ? former.look { $0.file?.name } : nil
+        guard let record, let file, file.name != nil,
+            replace(former, by: asset, begun: record, file: file, converting: formerFile)
+        else { return false }
         uncount(former)
         return true
     }
@@ -297,6 +298,7 @@ final class OpenAssets: Sendable {
     /// - `begun`: the row of the successor; nil: the row is removed.
     /// - `file`: the file of that row.
     /// - `holds`: the number of new holds on the successor.
+    /// - `converting`: the file whose bytes the new file has; nil: the successor has bytes of its own.
     ///
     /// The catalog must receive the lives of one asset ID in order. Otherwise a removed row is recreated, or a new row
     /// removed:
@@ -304,7 +306,8 @@ final class OpenAssets: Sendable {
     /// 2. Its row is removed or handed over under the lock of its shard. The successor can be reported only after that.
     @discardableResult
     private func replace(
-        _ asset: OpenAsset, by successor: OpenAsset?, begun: AssetRecord?, file: SparseFile? = nil, holds: Int = 0
+        _ asset: OpenAsset, by successor: OpenAsset?, begun: AssetRecord?, file: SparseFile? = nil, holds: Int = 0,
+        converting former: FileName? = nil
     ) -> Bool {
         asset.disown()
         let isUnused = shards[asset.id].value.withLock { state -> Bool? in
@@ -316,7 +319,13 @@ final class OpenAssets: Sendable {
                 for _ in 0..<(holds + users) { _ = state.table.hold(successor.id) }
             }
             let commits = asset.context.commits
-            if let begun { commits.began(begun, file: file) } else { commits.discard(asset.id) }
+            if let begun, let file, let former {
+                commits.converted(begun, from: former, to: file)
+            } else if let begun {
+                commits.began(begun, file: file)
+            } else {
+                commits.discard(asset.id)
+            }
             if entry.users > 0 { state.detached[ObjectIdentifier(asset)] = (asset, entry.users) }
             return entry.users == 0
         }

@@ -115,6 +115,8 @@ package final class AssetCache: Sendable {
     let evictor: Evictor
     /// Saves the eviction state.
     let stateWriter: EvictionStateWriter
+    /// Whether a search for obsolete assets runs, and whether it is to be repeated.
+    private let renewal = Mutex((isRunning: false, isDue: false))
     private let clock: any Clock<Duration>
     /// Guards the uptime of the last search for expired assets; nil: none yet.
     private let expiredAt = Mutex<Duration?>(nil)
@@ -230,13 +232,12 @@ package final class AssetCache: Sendable {
                     "the reconciliation of files and catalog failed and will be retried", self.takeStock)
                 await withDiscardingTaskGroup { group in
                     group.addTask { await self.removePurged() }
-                    await self.renewObsolete()
+                    group.addTask { await self.followForms() }
                     for await _ in self.context.space.recounts {
                         await self.logged("segments could not be counted", self.countSegments)
                     }
                 }
             }
-            group.addTask { await self.followForms() }
             group.addTask { await self.encryption.run(clock: self.clock) }
             group.addTask { await self.context.accounts.run() }
             // Reads of clients have the default priority.
@@ -346,9 +347,10 @@ package final class AssetCache: Sendable {
         try await context.credentials.reread(Set(files))
     }
 
-    /// Purges or converts obsolete assets after each change of an origin's form, until cancellation.
+    /// Purges or converts obsolete assets now, and after each change of an origin's form, until cancellation.
     private func followForms() async {
         await withDiscardingTaskGroup { group in
+            await renewObsolete()
             for await _ in resolver.origins.formChanges {
                 await renewObsolete()
                 // A read that began before the change can store an asset up to its time limit.
@@ -360,10 +362,24 @@ package final class AssetCache: Sendable {
         }
     }
 
+    /// One call at a time does the work: during it, a further call only has it repeated. After an error it is repeated
+    /// once a minute.
     private func renewObsolete() async {
-        await logged(
-            "obsolete assets could not be purged or converted",
-            ObsoleteAssets(resolver: resolver, evictor: evictor, clock: clock).renew)
+        let isFirst = renewal.withLock { state in
+            defer { state = (isRunning: true, isDue: state.isRunning) }
+            return !state.isRunning
+        }
+        guard isFirst else { return }
+        let obsolete = ObsoleteAssets(resolver: resolver, evictor: evictor, clock: clock)
+        var isDone = false
+        repeat {
+            renewal.withLock { $0.isDue = false }
+            isDone = await logged("obsolete assets could not be purged or converted", obsolete.renew)
+            if !isDone, (try? await clock.sleep(for: .seconds(60))) == nil { break }  // cancelled
+        } while renewal.withLock { state in
+            state.isRunning = state.isDue || !isDone
+            return state.isRunning
+        }
     }
 
     /// Performs queued maintenance until cancellation.

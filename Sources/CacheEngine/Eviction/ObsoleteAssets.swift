@@ -15,53 +15,76 @@ struct ObsoleteAssets: Sendable {
     /// The time that an asset in use waits for its conversion.
     private static let patience = Duration.seconds(600)
 
+    /// The progress of one call.
+    private struct Search {
+        /// The uptime at which an asset was first found busy.
+        var waiting: [AssetID: Duration] = [:]
+        /// Assets that failed; the others go on.
+        var failures: [AssetID: CacheError] = [:]
+        /// Whether any asset was found in this round.
+        var hasFound = false
+    }
+
     init(resolver: AssetResolver, evictor: Evictor, clock: any Clock<Duration>) {
         self.resolver = resolver
         self.evictor = evictor
         self.clock = clock
     }
 
+    /// Goes on in rounds until one finds nothing: a read that began before a change can still store an asset, and assets
+    /// in use are tried again. Throws the error of an asset after the others are done.
     func renew() async throws(CacheError) {
         try await purgeKeyed()
-        for entry in resolver.origins.all { try await renewStored(of: entry.origin.name) }
+        var search = Search()
+        repeat {
+            search.hasFound = false
+            for entry in resolver.origins.all { try await renewStored(of: entry.origin.name, &search) }
+            if !search.waiting.isEmpty { guard (try? await clock.sleep(for: .seconds(1))) != nil else { return } }
+        } while search.hasFound
+        if let failure = search.failures.values.first { throw failure }
     }
 
-    /// Purges or converts the assets of an origin that are stored in the other form, until a search finds none: a read
-    /// that began before the change can still store one. Assets that a purge in the background has selected are left to
-    /// it.
-    private func renewStored(of origin: String) async throws(CacheError) {
-        let (catalog, end) = (resolver.catalog, resolver.context.uptime() + Self.patience)
-        var (last, isClean): (AssetID?, Bool) = (nil, true)
+    /// Purges or converts the assets of an origin that are stored in the other form. Assets that a purge in the background
+    /// has selected are left to it.
+    private func renewStored(of origin: String, _ search: inout Search) async throws(CacheError) {
+        let (catalog, keys) = (resolver.catalog, resolver.context.store.masterKeys)
+        var last: AssetID?
         // The setting may change again meanwhile.
         while let isEncrypted = resolver.origins[origin]?.origin.settings.isEncrypted {
             let page = try await catalog.assets(
                 of: origin, encrypted: !isEncrypted, after: last, limit: Self.pageSize)
-            if page.isEmpty, isClean { return }
-            let obsolete = page.filter { !catalog.isPurged($0) }
-            let converts = resolver.context.store.masterKeys.onChange == .convert
-            let waits = resolver.context.uptime() < end
-            let purged = converts ? try await convert(obsolete, mayWait: waits) : obsolete
-            if !purged.isEmpty { try await evictor.purge(purged) }
-            if page.isEmpty, converts {
-                // Assets in use are tried again.
-                guard (try? await clock.sleep(for: .seconds(1))) != nil else { return }
+            guard !page.isEmpty else { return }
+            last = page.last
+            let obsolete = page.filter { !catalog.isPurged($0) && search.failures[$0] == nil }
+            guard !obsolete.isEmpty else { continue }
+            search.hasFound = true
+            guard keys.onChange == .convert else {
+                try await evictor.purge(obsolete)
+                continue
             }
-            (last, isClean) = page.isEmpty ? (nil, true) : (page.last, isClean && obsolete.isEmpty)
+            for id in obsolete { try await convert(id, &search) }
         }
     }
 
-    /// Converts assets. Returns those that must be purged instead.
-    private func convert(_ ids: [AssetID], mayWait: Bool) async throws(CacheError) -> [AssetID] {
-        let conversion = AssetConversion(resolver: resolver, evictor: evictor)
-        var rest: [AssetID] = []
-        for id in ids {
-            switch try await conversion.convert(id) {
-            case .done: break
-            case .inUse: if !mayWait { rest.append(id) }
-            case .impossible: rest.append(id)
+    /// Converts an asset, or purges it if that is not possible: then the next one has room.
+    private func convert(_ id: AssetID, _ search: inout Search) async throws(CacheError) {
+        do throws(CacheError) {
+            let conversion = AssetConversion(resolver: resolver, evictor: evictor, clock: clock)
+            var outcome = try await conversion.convert(id)
+            let now = resolver.context.uptime()
+            if case .busy = outcome, now - (search.waiting[id] ?? now) >= Self.patience { outcome = .impossible }
+            switch outcome {
+            case .done: search.waiting[id] = nil
+            case .busy: search.waiting[id] = search.waiting[id] ?? now
+            case .impossible:
+                search.waiting[id] = nil
+                try await evictor.purge([id])
             }
+        } catch {
+            guard error.code != .cancelled, error.code != .shuttingDown else { throw error }
+            search.waiting[id] = nil
+            search.failures[id] = error
         }
-        return rest
     }
 
     private func purgeKeyed() async throws(CacheError) {

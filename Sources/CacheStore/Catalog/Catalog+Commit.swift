@@ -58,13 +58,19 @@ extension Catalog {
             try Self.giveUp(bad, of: cut.file, serial, &spoiled, db)
         }
         for begun in work.begun.values {
+            if let former = begun.former {
+                guard !purged.contains(begun.record.id), try Self.named(begun.record.id, db)?.file == former else {
+                    orphans += [begun.file?.name].compactMap(\.self)
+                    continue
+                }
+            }
             // The row that a purge has selected ends, with its settings.
             if purged.contains(begun.record.id) { replaced.formUnion(try Self.remove(begun.record.id, db)) }
             orphans += try begin(begun, db)
         }
         orphans += replaced
         if !purged.isEmpty {
-            let ended = Array(work.removals) + work.begun.keys
+            let ended = Array(work.removals) + work.begun.filter { $0.value.former == nil }.keys
             db.afterNextTransaction { [purged] _ in purged.remove(ended) }
         }
         for record in work.refreshed.values { try refresh(record, db) }

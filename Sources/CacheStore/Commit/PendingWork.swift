@@ -22,6 +22,8 @@ struct PendingWork: Sendable {
         var record: AssetRecord
         /// Nil: keep the row's file if it has the same generation.
         var file: SparseFile?
+        /// The file of the row whose bytes `file` has; nil: the bytes are new.
+        var former: FileName?
     }
 
     /// Uses of an asset: the time of the last one, and their number.
@@ -65,19 +67,20 @@ struct PendingWork: Sendable {
     /// Uptime of the oldest unclaimed report; nil if there are no unclaimed bytes.
     var waitingSince: Duration? { byteCount > 0 ? oldest : nil }
 
-    /// Adds a new row. It supersedes a pending one; a file that only that one names is abandoned.
-    mutating func begin(_ record: AssetRecord, file: SparseFile?) {
-        var file = file
+    /// Adds a new row. It supersedes a pending one; a file that only that one names is abandoned. `former`: the file whose
+    /// bytes the new one has.
+    mutating func begin(_ record: AssetRecord, file: SparseFile?, converting former: FileName? = nil) {
+        var (file, former) = (file, former)
         if let earlier = begun[record.id], let earlierFile = earlier.file, earlierFile !== file {
             // A report without a file keeps the pending file of the same generation.
             if file == nil, earlier.record.generation.number == record.generation.number {
-                file = earlierFile
+                (file, former) = (earlierFile, earlier.former)
             } else if let name = earlierFile.name {
                 abandon(name)
             }
         }
         refreshed[record.id] = nil
-        begun[record.id] = Begun(record: record, file: file)
+        begun[record.id] = Begun(record: record, file: file, former: former)
     }
 
     /// Adds new metadata, in the pending new row if there is one of the same generation.
