@@ -129,7 +129,7 @@ class Larder(Peer):
             merged["baseURL"] = merged["baseURL"].replace("{port}", str(upstream.port))
         response = self.api("PUT", f"/v1/origins/{label}", json.dumps(merged).encode())
         if response.status not in (200, 201):
-            raise Failure(f"the origin was rejected: {response.status} {response.body.decode(errors='replace')[:300]}")
+            raise Failure(f"the origin was rejected: {response.status} {response.body.decode(errors='replace')[:2000]}")
         return f"/o/{label}"
 
     def unmount(self, label):
