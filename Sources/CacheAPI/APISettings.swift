@@ -9,6 +9,8 @@ package struct APISettings: Sendable {
         case tcp(host: String, port: Int)
         /// The path of a Unix socket and the mode of its file.
         case unix(path: String, mode: UInt32)
+        /// The descriptors of listening sockets that another process has opened.
+        case inherited(descriptors: [Int32])
     }
 
     /// TLS settings. The files are reloaded when they change.

@@ -4,6 +4,7 @@ import Hummingbird
 package import Logging
 import HummingbirdCore
 import NIOCore
+import NIOHTTP1
 import ReaderAccess
 package import ServiceLifecycle
 
@@ -31,56 +32,51 @@ package func makeApplication(
             random: random, clock: clock, wallClock: wallClock, logger: logger)
     var certificates: CertificateReloader?
     if let tls = settings.tls { certificates = try CertificateReloader(tls, clock: clock, logger: logger) }
-    let shelf = certificates
     let content = ContentResponder(
         reader: cache.reader, gate: Authorizer(live, wallClock: wallClock, isEncrypted: settings.tls != nil),
         limits: ReaderLimits(assets: cache.assets), permits: load.reads,
         isFastPathEnabled: settings.isFastPathEnabled, sendsFiles: certificates == nil, random: random, clock: clock,
         recorder: recorder, tracing: RequestTracing(tracer: cache.tracer))
     let (responseCaches, sendBufferBudget) = (PreparedResponseCaches(random: random), SendBufferBudget.ofThisMachine())
-    let rates = ReaderRates()
-    let clientAddresses = settings.clientAddresses
     let pacing = CongestionControl.ofThisMachine()
-    let responder = SignedTargetResponder(router.buildResponder(), live)
     var serverLogger = logger
-    serverLogger.logLevel = max(logger.logLevel, .notice)  // without the library's own form of the address
+    serverLogger.logLevel = max(logger.logLevel, .notice)  // without the libraries' own messages
+    let connection = HTTPServerChannel(
+        responder: makeResponder(SignedTargetResponder(router.buildResponder(), live), wallClock, serverLogger),
+        live: live, certificates: certificates, wallClock: wallClock, random: random, content: content,
+        responseCaches: responseCaches, connections: load.connections, addresses: load.addresses,
+        clientAddresses: settings.clientAddresses, sendBufferBudget: sendBufferBudget, pacing: pacing,
+        rates: ReaderRates(), logger: logger)
     let listener = ListenerService(
         listener: settings.listener, logger: logger,
-        makeServer: { [serverLogger] address, onBound in
-            let application = Application(
-                responder: responder,
-                server: HTTPServerBuilder { responder in
-                    HTTPServerChannel(
-                        responder: responder, live: live, certificates: shelf, wallClock: wallClock,
-                        random: random, content: content, responseCaches: responseCaches,
-                        connections: load.connections, addresses: load.addresses, clientAddresses: clientAddresses,
-                        sendBufferBudget: sendBufferBudget, pacing: pacing, rates: rates, logger: logger)
-                },
-                configuration: ApplicationConfiguration(
-                    address: address, backlog: 4096,
-                    // At this number of connections the server stops accepting; further ones wait in the backlog.
-                    availableConnectionsDelegate: MaximumAvailableConnections(
-                        load.connections.acceptLimit, logger: serverLogger)),
-                onServerRunning: {
-                    await pacing.spare($0)
-                    await onBound($0)
-                },
-                logger: serverLogger)
-            return PlacedService(
-                executor: EventLoopExecutor(application.eventLoopGroup.any()), service: application)
+        makeServer: { [serverLogger] endpoint, onBound in
+            SocketServer(
+                endpoint: endpoint, connection: connection, acceptLimit: load.connections.acceptLimit,
+                logger: serverLogger
+            ) {
+                await pacing.spare($0)
+                await onBound($0)
+            }
         },
         onRunning: { await onRunning(BoundAddresses($0, scheme: settings.tls == nil ? "http" : "https")) })
     let services: [any Service] = [feed] + (certificates.map { [$0] } ?? []) + [listener]
     return ServiceGroup(configuration: .init(services: services, logger: logger))
 }
 
-/// A service on an executor. The server accepts connections on an event loop, because requests and jobs can keep the shared
-/// executor busy: new connections, also those of health checks, would wait.
-private struct PlacedService: Service {
-    let executor: any TaskExecutor
-    let service: any Service
-
-    func run() async throws { try await withTaskExecutorPreference(executor) { try await service.run() } }
+/// The handler of all requests but those of content.
+private func makeResponder(
+    _ responder: some HTTPResponder<APIContext>, _ wallClock: any WallClock, _ logger: Logger
+) -> HTTPChannelHandler.Responder {
+    { request, writer, channel in
+        let source = ApplicationRequestContextSource(channel: channel, logger: logger)
+        var response = try await responder.respond(to: request, context: APIContext(source: source))
+        response.headers[.date] = HTTPDate.format(wallClock.now())
+        do {
+            try await writer.write(response: response.head, body: response.body)
+        } catch is HTTPParserError {
+            throw ChannelError.inputClosed  // Hummingbird answers a parser error with a second response
+        }
+    }
 }
 
 /// Makes the router with all routes of ``RouteTable`` but those of content, behind ``RequestMiddleware``.

@@ -9,6 +9,7 @@ Checks whose tools (man, zsh, fish, systemd-analyze) are missing are skipped.
 
 import contextlib
 import ctypes.util
+import http.client
 import json
 import os
 import pathlib
@@ -27,6 +28,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from harness import checks  # noqa: E402
 from harness.process import STARTED, Process, free_port, origin  # noqa: E402
+import sockets as inherited  # noqa: E402
 from installation import Stage  # noqa: E402
 from sandbox import NOBODY  # noqa: E402
 
@@ -91,7 +93,9 @@ def unit(stage):
         path = stage.directory / "larder.service"
         text = (stage.tree / "lib/systemd/system/larder.service").read_text()
         path.write_text(text.replace("/usr/bin/larder", str(stage.tree / "usr/bin/larder")))
-        shown = run("systemd-analyze", "verify", "--man=no", path)
+        sockets = stage.directory / "larder.socket"
+        sockets.write_text((stage.tree / "usr/share/doc/larder/examples/larder.socket").read_text())
+        shown = run("systemd-analyze", "verify", "--man=no", path, sockets)
         stage.check(shown.returncode == 0 and not shown.stderr, "systemd-analyze verify", shown.stderr)
         shown = run("systemd-analyze", "security", "--offline=yes", path)
         level = re.search(r"exposure level for larder.service: ([\d.]+)", shown.stdout)
@@ -161,6 +165,61 @@ def notifications(stage):
         manager.states("READY")
         for _ in range(3):
             stage.check(manager.states("WATCHDOG")["WATCHDOG"] == "1", "WATCHDOG")
+
+
+def health(made):
+    """The status of the health check over a socket that is connected already."""
+    connection = http.client.HTTPConnection("localhost")
+    connection.sock = made
+    made.settimeout(60)
+    connection.request("GET", "/health/ready")
+    return connection.getresponse().status
+
+
+def connected(listener):
+    made = socket.socket(listener.family)
+    made.connect(listener.getsockname())
+    return made
+
+
+@case
+def activation(stage):
+    """The service serves the sockets of its manager; connections that came before its start, or after its end, wait."""
+    data, log = tempfile.mkdtemp(dir=stage.directory), stage.directory / "activation.log"
+    taken = inherited.listener(("127.0.0.1", 0))
+    words = [stage.program, "serve", "--data-directory", data, "--listen", "%s:%d" % taken.getsockname()]
+    both = [inherited.listener(("127.0.0.1", 0)), inherited.listener(str(stage.directory / "larder.sock"))]
+    for _ in range(2):
+        early = [connected(each) for each in both]
+        service = inherited.start(words, log, both, names=["web", "local"])
+        for made in early:
+            stage.check(health(made) == 200, "a connection from before the start", log.read_text())
+        stage.check(health(connected(both[1])) == 200, "a connection to the Unix socket")
+        service.terminate()
+        stage.check(service.wait(60) == 0, "the end of the service", log.read_text())
+    lines = [line for line in log.read_text().splitlines() if "serving" in line]
+    stage.check(all("http://127.0.0.1:%d" % both[0].getsockname()[1] in line for line in lines), "the addresses in the log", lines)
+
+    for made, problem in [
+        (socket.socket(socket.AF_INET, socket.SOCK_DGRAM), "is no stream socket"),
+        (socket.socket(), "does not listen"),
+        (open(log), "is not a socket"),
+        (inherited.listener(("0.0.0.0", 0)), "is reachable from other machines"),
+    ]:
+        wrong = stage.directory / "wrong.log"
+        wrong.write_text("")
+        service = inherited.start(words, wrong, [both[0], made], names=["web", "wrong"])
+        status, text = service.wait(60), wrong.read_text()
+        stage.check(status == 78 and problem in text, problem, f"{status}: {text}")
+        stage.check("0.0.0.0" in text or "descriptor 4 (wrong)" in text, f"the name of what {problem}", text)
+    service = inherited.start(words, log, [both[0]], own=False)
+    stage.check(service.wait(60) == 78 and "listen.address" in log.read_text().splitlines()[-1], "the sockets of another process", log)
+    if has("systemd-socket-activate"):
+        port = free_port()
+        service = Process(["systemd-socket-activate", "-l", f"127.0.0.1:{port}", *words], stage.directory / "systemd.log", port)
+        with service:
+            with socket.create_connection(("127.0.0.1", port)) as made:
+                stage.check(health(made) == 200, "systemd-socket-activate", service.text())
 
 
 @case

@@ -13,7 +13,7 @@ struct ServeCommand: AsyncParsableCommand {
     @OptionGroup var options: SettingsOptions
 
     func run() async throws {
-        let (input, read) = try options.readOrExit()
+        let (input, read) = try options.readOrExit(takingSockets: true)
         let settings = read.settings
         do {
             try settings.checkExposure()

@@ -50,9 +50,10 @@ extension LarderSettings {
                 .these(Set(cors.allowedOrigins))
             }
         let listener: APISettings.Listener =
-            switch listen.address {
-            case .host(let host, let port): .tcp(host: host, port: port)
-            case .unix(let path): .unix(path: path, mode: listen.socketMode)
+            switch (listen.inherited, listen.address) {
+            case (let inherited?, _): .inherited(descriptors: inherited.sockets.map(\.descriptor))
+            case (nil, .host(let host, let port)): .tcp(host: host, port: port)
+            case (nil, .unix(let path)): .unix(path: path, mode: listen.socketMode)
             }
         var settings = APISettings(
             listener: listener, tls: listen.tls, access: readers,

@@ -15,13 +15,15 @@ extension LarderSettings {
         try self.init(SettingsLayers(flags: flags, environment: environment, file: file))
     }
 
-    /// Reads every setting from `layers`, and the files with tokens.
-    init(_ layers: SettingsLayers) throws(SettingsError) {
+    /// Reads every setting from `layers`, and the files with tokens. Inherited sockets take the place of
+    /// `listen.address`.
+    init(_ layers: SettingsLayers, inherited: InheritedSockets? = nil) throws(SettingsError) {
         self.init()
         let (lookup, paths) = (layers.lookup, layers.paths)
         try lookup.read(Setting<LarderSettings>.all, into: &self)
         policy.tagQuotas = try Self.tagQuotas(namedBy: paths, in: lookup)
         origins = try Self.origins(namedBy: paths, in: lookup, like: urlOrigin)
+        listen.inherited = inherited
         try readTokenFiles()
         try checkTogether()
     }
@@ -30,10 +32,10 @@ extension LarderSettings {
     /// set.
     func checkExposure() throws(SettingsError) {
         guard !access.hasReaders, !access.allowUnauthenticated else { return }
-        guard listen.address.isLoopback else {
+        if let exposed = listen.addresses.first(where: { !$0.isLoopback }) {
             throw SettingsError(
                 "listen.address",
-                "\"\(listen.address)\" is reachable from other machines, but no token is set "
+                "\"\(exposed)\" is reachable from other machines, but no token is set "
                     + "(set LARDER_TOKEN or LARDER_TOKEN_FILE, or pass --allow-unauthenticated)")
         }
     }
@@ -138,7 +140,7 @@ extension LarderSettings {
     }
 
     private func checkProxies() throws(SettingsError) {
-        guard listen.trustedProxies.isEmpty, case .host = listen.address else { return }
+        guard listen.trustedProxies.isEmpty, listen.addresses.contains(where: \.isInternet) else { return }
         let needing =
             listen.proxyProtocol == .required
             ? "listen.proxyProtocol" : listen.clientAddressFrom != .connection ? "listen.clientAddressFrom" : nil

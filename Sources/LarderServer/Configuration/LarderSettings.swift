@@ -59,6 +59,8 @@ struct EncryptionSettings: Hashable, Sendable {
 /// Address, certificate and fast path of the listener.
 struct ListenSettings: Hashable, Sendable {
     var address = ListenAddress.host("127.0.0.1", port: 8080)
+    /// The sockets that take the place of `address`; nil: there are none.
+    var inherited: InheritedSockets?
     /// The mode of the file of a Unix socket.
     var socketMode: UInt32 = 0o660
     /// PEM files; both or neither are set.
@@ -75,6 +77,11 @@ struct ListenSettings: Hashable, Sendable {
     var trustedProxies: [NetworkRange] = []
     /// The place of the address of a client.
     var clientAddressFrom = ClientAddressRules.Source.connection
+
+    /// The addresses of all sockets.
+    var addresses: [ListenAddress] { inherited.map { $0.sockets.map(\.address) } ?? [address] }
+    /// The number of sockets of the listener.
+    var socketCount: Int { addresses.reduce(0) { $0 + $1.socketCount } }
 }
 
 /// Whether connections begin with a PROXY header.

@@ -31,6 +31,9 @@ enum ListenAddress: Hashable, Sendable {
         self = .host(String(host), port: Int(port))
     }
 
+    /// Whether connections have an address of the client.
+    var isInternet: Bool { if case .host = self { true } else { false } }
+
     /// Whether only this machine can connect to the address.
     var isLoopback: Bool {
         switch self {

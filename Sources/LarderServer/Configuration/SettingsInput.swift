@@ -6,6 +6,8 @@ struct SettingsInput: Sendable {
     var environment: [String: String] = [:]
     /// The path of the configuration file; nil: there is none.
     var file: String?
+    /// The sockets that take the place of `listen.address`; nil: there are none.
+    var inherited: InheritedSockets?
 
     /// Reads and validates all settings. Blocks its thread. Throws the first invalid setting.
     func read() throws(SettingsError) -> ReadSettings {
@@ -26,7 +28,7 @@ struct SettingsInput: Sendable {
     /// thread.
     func read(content: ConfigurationFile?) throws(SettingsError) -> ReadSettings {
         let layers = try SettingsLayers(flags: flags, environment: environment, file: content)
-        return ReadSettings(try LarderSettings(layers), layers, content)
+        return ReadSettings(try LarderSettings(layers, inherited: inherited), layers, content)
     }
 
     /// The files that settings were read from; a change of one of them causes a reload.

@@ -39,15 +39,18 @@ struct SettingsSource: ParsableArguments {
         try readOrExit(flags: flags).read.settings
     }
 
-    /// The same with the inputs, for reloads.
+    /// The same with the inputs, for reloads. The service also takes the sockets of its manager.
     func readOrExit(
-        flags: [(name: String, text: String?)] = []
+        flags: [(name: String, text: String?)] = [], takingSockets: Bool = false
     ) throws -> (input: SettingsInput, read: ReadSettings) {
         for sentence in SettingsSchema.strangers(in: ProcessInfo.processInfo.environment.keys) {
             StandardError.write("larder: \(sentence)\n")
         }
         do {
-            let input = try input(flags: flags)
+            var input = try input(flags: flags)
+            if takingSockets {
+                input.inherited = try InheritedSockets(environment: input.environment, process: getpid())
+            }
             let read = try input.read()
             if let file = input.file, read.content?.isComplete == false {
                 StandardError.write("larder: \(file): has no line feed at its end; a reload refuses the file\n")
@@ -126,5 +129,9 @@ struct SettingsOptions: ParsableArguments {
     func settingsOrExit() throws -> LarderSettings { try source.settingsOrExit(flags: flags) }
 
     /// The effective settings with their inputs, or program exit 78 as in ``SettingsSource``.
-    func readOrExit() throws -> (input: SettingsInput, read: ReadSettings) { try source.readOrExit(flags: flags) }
+    func readOrExit(
+        takingSockets: Bool = false
+    ) throws -> (input: SettingsInput, read: ReadSettings) {
+        try source.readOrExit(flags: flags, takingSockets: takingSockets)
+    }
 }

@@ -37,7 +37,7 @@ enum Larder {
         let logger = Logger(label: "larder")
         let supervisor = Supervisor(environment: ProcessInfo.processInfo.environment, process: getpid())
         let connections = files.connections(
-            wished: settings.limits.maxConnections, sockets: settings.listen.address.socketCount)
+            wished: settings.limits.maxConnections, sockets: settings.listen.socketCount)
         logger.info("open files", metadata: files.metadata(connections: connections))
         try settings.checkCAFiles()
         let store = try await openStore(settings, files, logger: logger)

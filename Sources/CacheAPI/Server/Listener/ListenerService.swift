@@ -1,9 +1,9 @@
 import CacheCore
 import Glibc
-import HummingbirdCore
 import Logging
 import NIOCore
 import ServiceLifecycle
+import Synchronization
 
 /// The addresses on which the server accepts connections.
 package struct BoundAddresses: Sendable {
@@ -27,7 +27,7 @@ package struct BoundAddresses: Sendable {
 struct ListenerService: Service {
     /// Makes a server; the closure is called when it listens.
     typealias MakeServer =
-        @Sendable (BindAddress, _ onBound: @escaping @Sendable (any Channel) async -> Void) -> any Service
+        @Sendable (SocketServer.Endpoint, _ onBound: @escaping @Sendable (any Channel) async -> Void) -> SocketServer
 
     let listener: APISettings.Listener
     let logger: Logger
@@ -39,8 +39,9 @@ struct ListenerService: Service {
         switch listener {
         case .tcp("localhost", let port): try await runLocalhost(port: port)
         case .tcp(let host, let port):
-            try await makeServer(.hostname(host, port: port)) { await onRunning([$0]) }.run()
+            try await makeServer(.tcp(host: host, port: port)) { await onRunning([$0]) }.run()
         case .unix(let path, let mode): try await runUnix(path: path, mode: mode)
+        case .inherited(let descriptors): try await runInherited(descriptors)
         }
     }
 
@@ -51,10 +52,10 @@ struct ListenerService: Service {
             let (channels, bound) = AsyncStream<any Channel>.makeStream()
             group.addTask {
                 defer { bound.finish() }
-                try await makeServer(.hostname("127.0.0.1", port: port)) { bound.yield($0) }.run()
+                try await makeServer(.tcp(host: "127.0.0.1", port: port)) { bound.yield($0) }.run()
             }
             if let first = await channels.first(where: { _ in true }) {
-                let second = makeServer(.hostname("::1", port: first.localAddress?.port ?? port)) {
+                let second = makeServer(.tcp(host: "::1", port: first.localAddress?.port ?? port)) {
                     await onRunning([first, $0])
                 }
                 group.addTask {
@@ -74,7 +75,7 @@ struct ListenerService: Service {
         let file = UnixSocketFile(path: path)
         try file.claim()
         defer { file.remove() }
-        let server = makeServer(.unixDomainSocket(path: path)) { [logger] channel in
+        let server = makeServer(.unix(path: path)) { [logger] channel in
             do {
                 try file.opened(mode: mode)
                 await onRunning([channel])
@@ -84,5 +85,23 @@ struct ListenerService: Service {
             }
         }
         try await server.run()
+    }
+
+    /// Serves all sockets, until one of them fails.
+    private func runInherited(_ descriptors: [Int32]) async throws {
+        let bound = Mutex<[any Channel]>([])
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for descriptor in descriptors {
+                let server = makeServer(.inherited(descriptor: descriptor)) { channel in
+                    let channels = bound.withLock { bound in
+                        bound.append(channel)
+                        return bound
+                    }
+                    if channels.count == descriptors.count { await onRunning(channels) }
+                }
+                group.addTask { try await server.run() }
+            }
+            while try await group.next() != nil {}
+        }
     }
 }
