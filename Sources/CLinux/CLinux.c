@@ -91,7 +91,7 @@ int64_t larder_largest_folio(void) {
     return page * (page / 8);
 }
 
-int larder_lock_exclusive(int descriptor) { return flock(descriptor, LOCK_EX | LOCK_NB); }
+int larder_lock(int descriptor, int is_shared) { return flock(descriptor, (is_shared ? LOCK_SH : LOCK_EX) | LOCK_NB); }
 
 int64_t larder_free_bytes(const char *path) {
     struct statvfs status;

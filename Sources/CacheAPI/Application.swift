@@ -20,7 +20,7 @@ package func makeApplication(
     source: any ConfigurationSource = FixedConfiguration(), random: any RandomSource, clock: any Clock<Duration>,
     wallClock: any WallClock, logger: Logger,
     onRunning: @escaping @Sendable (BoundAddresses) async -> Void = { _ in }
-) throws(CacheError) -> some Service {
+) throws(CacheError) -> HTTPService {
     let live = live ?? LiveAPISettings(settings)
     let load = AdmissionLimits(live, clock: clock)
     let recorder = RequestRecorder(
@@ -47,6 +47,7 @@ package func makeApplication(
         responseCaches: responseCaches, connections: load.connections, addresses: load.addresses,
         clientAddresses: settings.clientAddresses, sendBufferBudget: sendBufferBudget, pacing: pacing,
         rates: ReaderRates(), logger: logger)
+    let accepting = Accepting(load.connections, clock: clock)
     let listener = ListenerService(
         listener: settings.listener, logger: logger,
         makeServer: { [serverLogger] endpoint, onBound in
@@ -58,9 +59,13 @@ package func makeApplication(
                 await onBound($0)
             }
         },
-        onRunning: { await onRunning(BoundAddresses($0, scheme: settings.tls == nil ? "http" : "https")) })
+        onRunning: {
+            accepting.began(on: $0)
+            await onRunning(BoundAddresses($0, scheme: settings.tls == nil ? "http" : "https"))
+        })
     let services: [any Service] = [feed] + (certificates.map { [$0] } ?? []) + [listener]
-    return ServiceGroup(configuration: .init(services: services, logger: logger))
+    return HTTPService(
+        services: ServiceGroup(configuration: .init(services: services, logger: logger)), accepting: accepting)
 }
 
 /// The handler of all requests but those of content.

@@ -28,6 +28,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from harness import checks  # noqa: E402
 from harness.process import STARTED, Process, free_port, origin  # noqa: E402
+import restarts as restarting  # noqa: E402
 import sockets as inherited  # noqa: E402
 from installation import Stage  # noqa: E402
 from sandbox import NOBODY  # noqa: E402
@@ -223,6 +224,14 @@ def activation(stage):
 
 
 @case
+def restarts(stage):
+    """Restarts under readers: the next process starts while the former one finishes its responses."""
+    restarting.restarts(stage, rounds=3 if stage.is_brief else 10)
+    restarting.evictions(stage)
+    restarting.signals(stage)
+
+
+@case
 def calls(stage):
     """The system call filter of the unit permits all calls of a start, a read through the cache, a reload and a stop."""
     if not has("systemd-analyze") or not ctypes.util.find_library("seccomp"):
@@ -325,6 +334,7 @@ def main():
     # The unprivileged user of the system call filter needs access.
     os.chmod(directory, 0o755)
     stage, results = Stage(program, directory, ROOT), checks.Checks("packaging")
+    stage.is_brief = options.brief
     cases = {function.__name__: function for function in CASES}
     for name in checks.chosen(cases, options.only):
         with results.part(name, cases[name].__doc__) as part:

@@ -96,6 +96,24 @@ struct ContentSignaturesTests {
         }
     }
 
+    @Test("A reader that began before the end of its signature may continue with the next process", arguments: forms)
+    func usesOfTheFormerProcess(_ form: SignatureRequest.Form) throws {
+        guard form != .uriSigning else { return }  // it has no grace
+        let keys = try keys("k1")
+        let (former, next, other) = (
+            ContentSignatures(keys: keys), ContentSignatures(keys: keys), ContentSignatures(keys: keys)
+        )
+        let url = try keys.sign(request("/o/media/a.mp4", .exact, form)).target
+        #expect(try verify(url, former)?.isGrace == false)
+        let uses = former.uses(at: end)
+        #expect(uses.split(separator: "\n").count == 1 && !uses.contains("media"))
+        next.recall(uses: "damaged\n" + uses + "0 1\n")
+        #expect(try verify(url, next, at: end + .seconds(1))?.isGrace == true)
+        #expect(refusal(url, next, at: end + .seconds(601)) != nil)
+        #expect(refusal(url, other, at: end + .seconds(1)) != nil)
+        #expect(former.uses(at: end + .seconds(601)).isEmpty)
+    }
+
     @Test("Equivalent percent-encoding of the path is the same path", arguments: forms)
     func equivalent(_ form: SignatureRequest.Form) throws {
         let keys = try keys("k1")

@@ -60,8 +60,8 @@ int64_t larder_largest_folio(void);
 /// prctl(2) with PR_SET_DUMPABLE 0: no core dumps, and no tracing by other processes of the user.
 int larder_forbid_dumps(void);
 
-/// flock(2) with LOCK_EX | LOCK_NB: fails with EWOULDBLOCK if another open file description holds the lock.
-int larder_lock_exclusive(int descriptor);
+/// flock(2) with LOCK_NB: fails with EWOULDBLOCK if another open file description holds the lock; both may hold a shared one.
+int larder_lock(int descriptor, int is_shared);
 
 /// statvfs(3): bytes that an unprivileged process can still write to the file system of `path`.
 int64_t larder_free_bytes(const char *_Nonnull path);

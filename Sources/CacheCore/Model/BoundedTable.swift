@@ -21,6 +21,9 @@ package struct BoundedTable<Key: Hashable, Value> {
     /// The number of entries.
     package var count: Int { young.count + old.count }
 
+    /// All entries, the older generation first.
+    package var entries: [(key: Key, value: Value)] { [old, young].flatMap { $0.map { ($0.key, $0.value) } } }
+
     /// The value of a key. Nil removes it.
     package subscript(key: Key) -> Value? {
         mutating get {

@@ -124,6 +124,8 @@ package final class AssetCache: Sendable {
     private let storeIsMissing = Atomic(false)
     /// Guards the readiness.
     private let phase = Mutex(Readiness.starting)
+    /// Has an element once the store is to be handed over.
+    private let handOvers = AsyncStream<Void>.makeStream()
 
     /// Creates the cache of an open store; `prepare` and `run` must follow.
     package init(dependencies: Dependencies, settings: Settings) {
@@ -223,8 +225,52 @@ package final class AssetCache: Sendable {
         context.events.publish(.readiness(isReady: true, reasons: []))
     }
 
-    /// Runs the background tasks of the cache until cancellation, then makes a last commit.
+    /// Runs the background tasks of the cache until cancellation or ``handOver()``, then makes a last commit. After a
+    /// hand-over it returns at the cancellation: until then readers get stored bytes.
     package func run() async {
+        let isLeaving = await withTaskGroup { group in
+            group.addTask {
+                await self.work()
+                return false
+            }
+            group.addTask { await self.handOvers.stream.first { _ in true } != nil }
+            defer { group.cancelAll() }
+            return await group.next() ?? false
+        }
+        // Shutdown: the state in memory is stored, then committed.
+        if isLeaving { await endFills() }
+        await logged("the statistics of the last minute could not be stored", statistics.recordMinute)
+        await logged("the eviction state could not be stored", stateWriter.keep)
+        await logged("the eviction log could not be stored", context.evictionLog.write)
+        await logged("the last commit failed", context.commits.flush)
+        if isLeaving { await leave() }
+        context.openAssets.closeAll()
+        await context.diskThreads.shutdown()
+    }
+
+    /// Gives the store to the next process: no task and no fill writes any more, everything is committed, and readers get
+    /// only the bytes that are stored. The upstream must have been stopped.
+    package func handOver() { handOvers.continuation.yield() }
+
+    /// Waits until the fills of a stopped upstream have ended, one second at most.
+    private func endFills() async {
+        let end = context.uptime() + .seconds(1)
+        while fills.count > 0, context.uptime() < end, (try? await clock.sleep(for: .milliseconds(5))) != nil {}
+    }
+
+    /// Hands the store over, and applies the time limits of the remaining readers until cancellation.
+    private func leave() async {
+        if fills.count == 0, await logged("the store could not be handed over", context.store.handOver) {
+            context.logger.notice("the data directory is free for the next process")
+        }
+        await every(.seconds(1)) { () async throws(CacheError) in
+            context.openAssets.releaseDue(at: context.uptime())
+            for asset in context.openAssets.detached + context.openAssets.all { asset.tick() }
+        }
+    }
+
+    /// The background tasks, until cancellation.
+    private func work() async {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.context.commits.run(clock: self.clock) }
             group.addTask {
@@ -265,13 +311,6 @@ package final class AssetCache: Sendable {
             group.addTask { await self.every(.seconds(60), self.expire) }
             group.addTask { await self.every(.seconds(60), self.statistics.recordMinute) }
         }
-        // Shutdown: the state in memory is stored, then committed.
-        await logged("the statistics of the last minute could not be stored", statistics.recordMinute)
-        await logged("the eviction state could not be stored", stateWriter.keep)
-        await logged("the eviction log could not be stored", context.evictionLog.write)
-        await logged("the last commit failed", context.commits.flush)
-        context.openAssets.closeAll()
-        await context.diskThreads.shutdown()
     }
 
     /// Starts the shutdown: readiness turns false, and reads in progress continue.

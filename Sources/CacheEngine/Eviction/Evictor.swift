@@ -47,6 +47,7 @@ struct Evictor: Sendable {
 
     /// Evicts until there is no excess, nothing more can be evicted, or the round is over.
     private func evict() async throws(CacheError) {
+        guard !context.store.isReadByFormerProcess else { return grantOverLimit() }
         try measureDisk()
         var tried: Set<SegmentID> = []
         try await keepQuotas(besides: &tried)
@@ -218,6 +219,10 @@ struct Evictor: Sendable {
     private func drop(
         _ plan: [EvictionReport.Entry], because reason: EvictionReason
     ) async throws(CacheError) -> [EvictionReport.Entry] {
+        guard !context.store.isReadByFormerProcess else {
+            throw CacheError(
+                .overloaded, "The former process of the service still sends stored bytes; try again in some seconds.")
+        }
         let assets = try await openToTake(plan.map(\.assetID))
         defer { for asset in assets.values { context.openAssets.release(asset) } }
         var opened: [(asset: OpenAsset, ranges: [ByteRange])] = []

@@ -47,6 +47,8 @@ package final class Catalog: Sendable {
     /// Whether SQLite reported corruption since the start: malformed pages, or contradictory tables and indexes. The
     /// next start then runs a full integrity check.
     let isDamaged = Atomic(false)
+    /// Whether writes have ended.
+    private let isEnded = Atomic(false)
     /// Whether the last commit failed because of such corruption.
     let isStuck = Atomic(false)
 
@@ -245,7 +247,10 @@ package final class Catalog: Sendable {
 
     /// Maps an error to a `CacheError`, and records corruption.
     func failure(_ error: any Error) -> CacheError {
-        DamagedCatalog.isCause(error) ? damage("\(error)") : CacheError(database: error)
+        if isEnded.load(ordering: .relaxed), let error = error as? DatabaseError, error.resultCode == .SQLITE_READONLY {
+            return CacheError(.shuttingDown, "The service is shutting down.", cause: error)
+        }
+        return DamagedCatalog.isCause(error) ? damage("\(error)") : CacheError(database: error)
     }
 
     /// Records that the catalog is damaged; returns the error to throw.
@@ -254,22 +259,30 @@ package final class Catalog: Sendable {
         return DamagedCatalog(description: description).error
     }
 
-    /// Closes the database. Records a clean shutdown if it is one, or the damage that was found.
-    func close(isOrderly: Bool) throws(CacheError) {
+    /// Ends all writes, for the next process: later ones throw `.shuttingDown`, and reads go on. Records a clean shutdown if
+    /// it is one, or the damage that was found. Further calls have no effect.
+    func endWrites(isOrderly: Bool) throws(CacheError) {
+        guard !isEnded.load(ordering: .relaxed) else { return }
+        let mark: (name: String, value: any DatabaseValueConvertible)? =
+            isDamaged.load(ordering: .relaxed)
+            ? ("damaged", "damage was met while the catalog was in use") : isOrderly ? ("closed", 1) : nil
         do {
-            if isDamaged.load(ordering: .relaxed) {
-                // If this write fails, the shutdown counts as unclean, and the next start checks the catalog anyway.
-                try? pool.write { db in
+            try pool.writeWithoutTransaction { db in
+                if let mark {
                     try db.execute(
-                        sql: "INSERT OR REPLACE INTO meta (name, value) VALUES ('damaged', ?)",
-                        arguments: ["damage was met while the catalog was in use"])
+                        sql: "INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)",
+                        arguments: [mark.name, mark.value])
                 }
-            } else if isOrderly {
-                try pool.write { db in
-                    try db.execute(sql: "INSERT OR REPLACE INTO meta (name, value) VALUES ('closed', 1)")
-                }
+                try db.execute(sql: "PRAGMA query_only = 1")
+                isEnded.store(true, ordering: .relaxed)
             }
-            try pool.close()
         } catch { throw CacheError(database: error) }
+    }
+
+    /// Ends all writes and closes the database. No read may be in progress.
+    func close(isOrderly: Bool) throws(CacheError) {
+        // If a mark of damage cannot be written, the shutdown counts as unclean, and the next start checks the catalog anyway.
+        do throws(CacheError) { try endWrites(isOrderly: isOrderly) } catch  where isDamaged.load(ordering: .relaxed) {}
+        do { try pool.close() } catch { throw CacheError(database: error) }
     }
 }

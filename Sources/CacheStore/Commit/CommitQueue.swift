@@ -293,8 +293,9 @@ package final class CommitQueue: Sendable {
 
     /// Retries the deferred punches of earlier commits. Returns the first failure.
     private func makeHeldHoles() -> CacheError? {
+        let isReadByFormer = store.isReadByFormerProcess
         let (made, failure, isMore) = held.withLock { held in
-            let (made, failure) = held.tryAgain()
+            let (made, failure) = held.tryAgain(isReadByFormer: isReadByFormer)
             return (made, failure, !held.isEmpty)
         }
         if isMore { someWork.open() }
@@ -343,9 +344,12 @@ package final class CommitQueue: Sendable {
                 failure = failure ?? error  // the next start removes the file
             }
         }
+        let isReadByFormer = store.isReadByFormerProcess
         for cut in work.cuts.values {
             let outcome: CacheError? = held.withLock { held in
-                do throws(CacheError) { try held.punch(cut.file, cut.holes) } catch { return error }
+                do throws(CacheError) {
+                    try held.punch(cut.file, cut.holes, isReadByFormer: isReadByFormer)
+                } catch { return error }
                 return nil
             }
             failure = failure ?? outcome

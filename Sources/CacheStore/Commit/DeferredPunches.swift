@@ -1,7 +1,8 @@
 import CacheCore
 
-/// Punches that had to be deferred because sockets may still refer to the bytes (`SendfilePin`). They are retried with
-/// later commits, with exponential backoff. Entries of closed files are dropped.
+/// Punches that had to be deferred because sockets may still refer to the bytes (`SendfilePin`), or because a former
+/// process may still read them. They are retried with later commits, with exponential backoff. Entries of closed files
+/// are dropped.
 struct DeferredPunches {
     /// One deferred punch.
     private struct Hold {
@@ -21,14 +22,20 @@ struct DeferredPunches {
 
     var isEmpty: Bool { holds.isEmpty }
 
-    /// Punches `ranges` of `file`; defers the parts that are still in use.
-    mutating func punch(_ file: SparseFile, _ ranges: ByteRangeSet) throws(CacheError) {
+    /// Punches `ranges` of `file`; defers the parts that are still in use, or all if former processes read.
+    mutating func punch(_ file: SparseFile, _ ranges: ByteRangeSet, isReadByFormer: Bool) throws(CacheError) {
+        guard !isReadByFormer else {
+            return holds.append(Hold(file: file, ranges: file.holdMarked(in: ranges), tries: 1, turn: 0))
+        }
         try punch(Hold(file: file, ranges: ranges, tries: 0, turn: 0))
     }
 
-    /// Counts a commit and retries the entries that are due. Returns the bytes that each file returned to the disk, and
-    /// the first failure. A failure does not stop the other entries.
-    mutating func tryAgain() -> (freed: [(file: FileName, bytes: Int64)], failure: CacheError?) {
+    /// Counts a commit and retries the entries that are due, unless former processes read. Returns the bytes that each
+    /// file returned to the disk, and the first failure. A failure does not stop the other entries.
+    mutating func tryAgain(
+        isReadByFormer: Bool
+    ) -> (freed: [(file: FileName, bytes: Int64)], failure: CacheError?) {
+        guard !isReadByFormer else { return ([], nil) }
         commit += 1
         let due = holds.filter { $0.turn <= commit }
         holds.removeAll { $0.turn <= commit }

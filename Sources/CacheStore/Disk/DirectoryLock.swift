@@ -13,7 +13,7 @@ final class DirectoryLock: Sendable {
     init(_ layout: StoreLayout, disk: any Disk, now: Timestamp) throws(CacheError) {
         let descriptor = try disk.open(layout.lock, .openOrCreate)
         do throws(CacheError) {
-            guard try disk.lock(descriptor) else {
+            guard try disk.lock(descriptor, isShared: false) else {
                 throw CacheError(
                     .conflict,
                     "The data directory \(layout.directory) is in use by \(Self.holder(descriptor, disk)). Stop it,"
@@ -48,7 +48,7 @@ final class DirectoryLock: Sendable {
         guard try disk.status(of: layout.lock) != nil else { return nil }
         let descriptor = try disk.open(layout.lock, .readOnly)
         defer { disk.close(descriptor) }
-        return try disk.lock(descriptor) ? nil : holder(descriptor, disk)
+        return try disk.lock(descriptor, isShared: false) ? nil : holder(descriptor, disk)
     }
 
     /// Description of the process that holds the lock, from the lock file.

@@ -57,8 +57,9 @@ package protocol Disk: Sendable {
     func rename(_ path: String, to newPath: String) throws(CacheError)
     /// Removes a file's name. No effect if there is no such file.
     func unlink(_ path: String) throws(CacheError)
-    /// Acquires an exclusive lock; returns false if another process holds it. Closing the descriptor releases the lock.
-    func lock(_ descriptor: Descriptor) throws(CacheError) -> Bool
+    /// Acquires a lock, which several processes can hold if all theirs are shared; returns false if another process holds
+    /// it. Closing the descriptor releases the lock.
+    func lock(_ descriptor: Descriptor, isShared: Bool) throws(CacheError) -> Bool
     /// Bytes that can still be written to the file system of `path`.
     func freeBytes(at path: String) throws(CacheError) -> Int64
 }

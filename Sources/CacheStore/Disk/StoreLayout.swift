@@ -19,6 +19,8 @@ package struct StoreLayout: Hashable, Sendable {
 
     /// The file that the process using the store locks.
     package var lock: String { directory + "/larder.lock" }
+    /// The file that processes lock which have released the store and still read its files.
+    package var readersLock: String { directory + "/readers.lock" }
     /// The SQLite database; its log and the log's index lie beside it (`-wal`, `-shm`).
     package var catalog: String { directory + "/catalog.sqlite" }
     /// The key of `SecretBox`.

@@ -143,8 +143,8 @@ package struct SystemDisk: Disk {
         try call("Measuring the free space", path) { larder_free_bytes(path) }
     }
 
-    package func lock(_ descriptor: Descriptor) throws(CacheError) -> Bool {
-        while larder_lock_exclusive(descriptor.number) != 0 {
+    package func lock(_ descriptor: Descriptor, isShared: Bool) throws(CacheError) -> Bool {
+        while larder_lock(descriptor.number, isShared ? 1 : 0) != 0 {
             switch errno {
             case EINTR: continue
             case EWOULDBLOCK: return false

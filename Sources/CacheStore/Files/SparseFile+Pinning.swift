@@ -48,12 +48,32 @@ extension SparseFile {
         return isNoted != nil && disk.isCached(descriptor, range) ? pin : nil
     }
 
+    /// Records that sockets may refer to any page: an earlier object or a former process may have sent it, and the kernel
+    /// goes on sending after the end of a process. Call it before the first use of an opened file.
+    func assumeLent() {
+        if cipher == nil, descriptors.tellsReferences { withState { $0.lent = ByteRangeSet([0..<1 << 62]) } }
+    }
+
     /// Punches the marked parts of `ranges` that were not written since. Blocks. Call it only after the commit that
     /// removed `ranges` from the row; other marks may belong to a later commit.
     ///
     /// Returns the parts to retry with `punchHeld`, because sockets may still refer to them.
     func punchMarked(in ranges: ByteRangeSet) throws(CacheError) -> ByteRangeSet {
         try punch(\.markedForPunch, in: ranges)
+    }
+
+    /// Defers the marked parts of `ranges` that were not written since; returns them. As `punchMarked`, call it only after
+    /// the commit that removed `ranges` from the row.
+    func holdMarked(in ranges: ByteRangeSet) -> ByteRangeSet {
+        withState { state in
+            var kept = ByteRangeSet()
+            for run in ranges.runs.flatMap({ state.markedForPunch.runs(in: $0) }) {
+                state.markedForPunch.remove(run)
+                state.held.insert(run)
+                kept.insert(run)
+            }
+            return kept
+        }
     }
 
     /// Retries parts that were deferred, except those that were written since or marked again for a later commit.

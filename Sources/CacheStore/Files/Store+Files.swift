@@ -113,6 +113,7 @@ extension Store {
         let path = layout.path(of: name)
         guard let descriptor = try openIfThere(path) else { return nil }
         let opened = file(name, path, descriptor, try cipher(of: name, orDrop: descriptor), isKept: true)
+        opened.assumeLent()
         let (file, isLeaving) = openFiles.add(opened, serial: name.serial)
         if file === opened, !isLeaving, try disk.status(of: path) != nil { file.unkeep() }
         // The key can have been read before an erasure, which did not find the file in the registry.

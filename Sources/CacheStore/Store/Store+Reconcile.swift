@@ -124,14 +124,14 @@ extension Store {
         }
     }
 
-    /// Punches the holes that an earlier run left pending, unless this run writes to the file; returns the number of
-    /// freed bytes.
+    /// Punches the holes that an earlier run left pending, unless this run writes to the file, or a former process still
+    /// reads; returns the number of freed bytes.
     ///
     /// 1. The file is opened first. Later openings return the same object, so that it sees their writes.
     /// 2. Then the catalog is read. Bytes that this run wrote before step 1 and committed are in its answer. Bytes
     ///    written after step 1 are excluded, or the whole file is skipped.
     private func trim(_ name: FileName) async throws(CacheError) -> Int64 {
-        guard holes.canBePunched else { return 0 }
+        guard holes.canBePunched, !isReadByFormerProcess else { return 0 }
         let file = try await onDiskQueue { () throws(CacheError) in try self.openFile(name) }
         guard let file, let extents = try await catalog.extents(of: name.serial) else { return 0 }
         return try await onDiskQueue { () throws(CacheError) -> Int64 in

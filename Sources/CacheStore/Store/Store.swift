@@ -29,6 +29,7 @@ package final class Store: Sendable {
     package let loss: CatalogReset?
     /// Held until `close`.
     private let lock: DirectoryLock
+    private let formerReaders: FormerReaders
     /// The last file serial that this run assigned.
     let lastSerial: Atomic<Int64>
     /// Number of deleted damaged rows.
@@ -36,7 +37,7 @@ package final class Store: Sendable {
 
     private init(
         layout: StoreLayout, disk: any Disk, masterKeys: MasterKeys, descriptors: FileDescriptorCache, logger: Logger,
-        lock: DirectoryLock,
+        lock: DirectoryLock, formerReaders: FormerReaders,
         catalog: Catalog, reserve: EmergencyReserve, holes: HoleSupport, loss: CatalogReset?
     ) {
         self.layout = layout
@@ -45,6 +46,7 @@ package final class Store: Sendable {
         self.descriptors = descriptors
         self.logger = logger
         self.lock = lock
+        self.formerReaders = formerReaders
         self.catalog = catalog
         self.reserve = reserve
         self.holes = holes
@@ -106,7 +108,8 @@ package final class Store: Sendable {
             descriptors: FileDescriptorCache(
                 limit: openFileLimit, disk: disk, tellsReferences: disk.tellsReferences(in: layout.directory),
                 spill: spill),
-            logger: logger, lock: lock, catalog: catalog, reserve: reserve,
+            logger: logger, lock: lock, formerReaders: try FormerReaders(layout, disk: disk), catalog: catalog,
+            reserve: reserve,
             holes: try holes(in: layout, disk, reserve, logger), loss: loss)
     }
 
@@ -140,6 +143,24 @@ package final class Store: Sendable {
     package func close(isOrderly: Bool = true) throws(CacheError) {
         try catalog.close(isOrderly: isOrderly)
         lock.release()
+    }
+
+    /// Releases the directory for the next process. Until `close` this process may go on reading the catalog and the files
+    /// of assets; it must not write to them. The next process keeps the bytes that are stored now
+    /// (``isReadByFormerProcess``).
+    package func handOver() throws(CacheError) {
+        try formerReaders.join()
+        try catalog.endWrites(isOrderly: true)
+        lock.release()
+    }
+
+    /// Whether a process that has handed the store over still reads its files. Then no byte that was stored before this
+    /// process is punched, and eviction waits.
+    package var isReadByFormerProcess: Bool { formerReaders.exist }
+
+    /// The process that uses the store in `directory`, as in `process 12 since 2026-01-01T00:00:00Z`; nil: none.
+    package static func holder(of directory: String, disk: any Disk = SystemDisk()) throws(CacheError) -> String? {
+        try DirectoryLock.holder(in: StoreLayout(directory: directory), disk: disk)
     }
 
     /// Runs blocking work on files off the caller's thread.

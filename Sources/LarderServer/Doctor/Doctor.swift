@@ -77,7 +77,7 @@ struct Doctor {
         }
         var logger = Logger(label: "larder")
         logger.logLevel = .critical
-        let record = ReaderSources.TokenRecord(load: { nil }, save: { _ in })
+        let record = ReaderSources.Record(load: { _ in nil }, save: { _, _ in })
         do throws(CacheError) {
             _ = try ReaderSources(
                 access, clock: ContinuousClock(), wallClock: SystemWallClock(), logger: logger, record: record

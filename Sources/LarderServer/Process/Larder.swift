@@ -51,11 +51,7 @@ enum Larder {
                 tracer: tracing.tracer, environment: ProcessInfo.processInfo.environment),
             settings: settings.cache)
         try await prepare(cache)
-        var counter = settings.apiSettings(
-            openAPI: EmbeddedDocument.openAPI,
-            dashboard: EmbeddedDocument.dashboard.map { APISettings.DashboardFile(name: $0.name, text: $0.text) },
-            readers: readers.rules(settings.access))
-        counter.limits.maxConnections = connections
+        let counter = apiSettings(settings, readers, connections: connections)
         let live = LiveAPISettings(counter)
         readers.attach(live)
         let reloader = Reloader(
@@ -68,18 +64,19 @@ enum Larder {
             clock: ContinuousClock(), wallClock: SystemWallClock(), logger: logger)
         // An error before the listener is open is a configuration error.
         let isServing = Atomic(false)
-        let server = try makeServer(cache, counter, live, reloader, logger: logger) { bound in
+        let http = try makeServer(cache, counter, live, reloader, logger: logger) { bound in
             isServing.store(true, ordering: .relaxed)
             supervisor.serves(bound, logger: logger)
         }
+        let server = ServerService(
+            server: http, cache: cache, pool: pool, readers: readers, handsOver: settings.listen.inherited != nil)
         let background: [any Service] = [
             CacheService(cache: cache), readers, server, reloader, HeapTrimmer(clock: ContinuousClock()),
             HangUpService(reloader: reloader, supervisor: supervisor, logger: logger),
         ]
-        let services = frame(background, cache, tracing.exporter, supervisor, delay: settings.limits.shutdownDelay)
-        let group = serviceGroup(services, settings.limits, logger: logger)
-        for loop in MultiThreadedEventLoopGroup.singleton.makeIterator() { loop.execute { ThreadPriority.raise() } }
-        let outcome = await Result.of { try await group.run() }
+        let outcome = await Result.of {
+            try await run(background, server, tracing.exporter, supervisor, settings.limits, logger: logger)
+        }
         await close(pool, store, isOrderly: outcome.isSuccess, logger: logger)
         if case .failure(let error) = outcome, !isServing.load(ordering: .relaxed) {
             throw listenFault(error, settings.listen.address)
@@ -105,36 +102,64 @@ enum Larder {
         }
     }
 
-    /// The services in the order of their start, with those that a shutdown ends first and last.
-    private static func frame(
-        _ services: [any Service], _ cache: AssetCache, _ exporter: OTLPExporter?, _ supervisor: Supervisor,
-        delay: Duration
-    ) -> [any Service] {
+    /// Runs the services in this order, with those that a shutdown ends first and last, until a signal; a second one cuts
+    /// the responses in progress.
+    private static func run(
+        _ services: [any Service], _ server: ServerService, _ exporter: OTLPExporter?, _ supervisor: Supervisor,
+        _ limits: LimitSettings, logger: Logger
+    ) async throws {
+        for loop in MultiThreadedEventLoopGroup.singleton.makeIterator() { loop.execute { ThreadPriority.raise() } }
+        let (cuts, cut) = AsyncStream<Void>.makeStream()
+        let clock = ContinuousClock()
+        let progress = ShutdownProgress(
+            server: server.server, supervisor: supervisor, logger: logger, clock: clock, cut: { cut.yield() })
         let watchdog = WatchdogService(
-            supervisor: supervisor, group: MultiThreadedEventLoopGroup.singleton, clock: ContinuousClock())
+            supervisor: supervisor, group: MultiThreadedEventLoopGroup.singleton, clock: clock)
+        // Without a gap between two processes nothing is to be announced.
         let readiness = ReadinessService(
-            cache: cache, supervisor: supervisor, delay: delay, clock: ContinuousClock())
-        return [watchdog] + (exporter.map { [TraceService(exporter: $0)] } ?? []) + services + [readiness]
-    }
-
-    /// The group that ends the services after a signal, within the time limits for a shutdown.
-    private static func serviceGroup(
-        _ services: [any Service], _ limits: LimitSettings, logger: Logger
-    ) -> ServiceGroup {
+            cache: server.cache, supervisor: supervisor, delay: server.handsOver ? .zero : limits.shutdownDelay,
+            clock: clock)
+        let all: [any Service] =
+            [watchdog, progress] + (exporter.map { [TraceService(exporter: $0)] } ?? []) + services + [readiness]
         var configuration = ServiceGroupConfiguration(
-            services: services.map { .init(service: $0) }, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+            services: all.map { .init(service: $0) }, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         configuration.maximumGracefulShutdownDuration = limits.shutdownDelay + limits.drainTimeout
-        return ServiceGroup(configuration: configuration)
+        let group = ServiceGroup(configuration: configuration)
+        try await withThrowingTaskGroup(of: Bool.self) { tasks in
+            tasks.addTask {
+                try await group.run()
+                return true
+            }
+            tasks.addTask { await cuts.first { _ in true } == nil }
+            let isWhole = try await tasks.next()
+            tasks.cancelAll()
+            // The cut services throw the cancellation.
+            if isWhole == false { try? await tasks.waitForAll() }
+        }
     }
 
-    /// Reads the tokens and keys of readers, and the record of earlier tokens; its errors refer to the setting that names the file.
+    /// Waits for a former process with the same sockets, which gives the data directory back soon after its stop signal.
+    private static func awaitStore(_ settings: LarderSettings, logger: Logger) async {
+        guard settings.listen.inherited != nil else { return }
+        let clock = ContinuousClock()
+        let elapsed = clock.stopwatch()
+        let limit = settings.limits.shutdownDelay + settings.limits.drainTimeout + .seconds(5)
+        var isLogged = false
+        while let holder = try? Store.holder(of: settings.dataDirectory), elapsed() < limit {
+            if !isLogged { logger.notice("waiting for the data directory", metadata: ["holder": "\(holder)"]) }
+            isLogged = true
+            try? await clock.sleep(for: .milliseconds(20))
+        }
+    }
+
+    /// Reads the tokens and keys of readers, and the records of the former process; its errors refer to the setting that names the file.
     private static func readerSources(
         _ settings: LarderSettings, _ upstream: any Upstream, _ store: Store, logger: Logger
     ) async throws(SettingsError) -> ReaderSources {
-        let (catalog, name) = (store.catalog, "issued tokens")
-        let record = ReaderSources.TokenRecord(
-            load: { () async throws(CacheError) in try await catalog.secret(name) },
-            save: { (text) async throws(CacheError) in try await catalog.saveSecret(text, as: name) })
+        let catalog = store.catalog
+        let record = ReaderSources.Record(
+            load: { (name) async throws(CacheError) in try await catalog.secret(name) },
+            save: { (text, name) async throws(CacheError) in try await catalog.saveSecret(text, as: name) })
         let readers: ReaderSources
         do throws(CacheError) {
             readers = try ReaderSources(
@@ -144,7 +169,7 @@ enum Larder {
             let key = if case .invalidField(let key) = error.code { key } else { "access" }
             throw SettingsError(key, error.message)
         }
-        await readers.recallTokens()
+        await readers.recall()
         return readers
     }
 
@@ -154,6 +179,7 @@ enum Larder {
     ) async throws(SettingsError) -> Store {
         // The memory will have keys and content. Without support of the kernel the service starts nevertheless.
         if settings.encryption.hasKeys { _ = larder_forbid_dumps() }
+        await awaitStore(settings, logger: logger)
         let store: Store
         do throws(CacheError) {
             store = try Store.open(
@@ -171,12 +197,24 @@ enum Larder {
         return store
     }
 
+    /// The settings of the HTTP server, for as many connections as there are file descriptors.
+    private static func apiSettings(
+        _ settings: LarderSettings, _ readers: ReaderSources, connections: Int
+    ) -> APISettings {
+        var api = settings.apiSettings(
+            openAPI: EmbeddedDocument.openAPI,
+            dashboard: EmbeddedDocument.dashboard.map { APISettings.DashboardFile(name: $0.name, text: $0.text) },
+            readers: readers.rules(settings.access))
+        api.limits.maxConnections = connections
+        return api
+    }
+
     /// Creates the HTTP server; its errors refer to the setting that caused them.
     private static func makeServer(
         _ cache: AssetCache, _ settings: APISettings, _ live: LiveAPISettings, _ source: any ConfigurationSource,
         logger: Logger,
         onRunning: @escaping @Sendable (BoundAddresses) async -> Void
-    ) throws(SettingsError) -> some Service {
+    ) throws(SettingsError) -> HTTPService {
         do throws(CacheError) {
             return try makeApplication(
                 cache: cache, settings: settings, live: live, source: source, random: SystemRandomSource(),
@@ -187,16 +225,11 @@ enum Larder {
         }
     }
 
-    /// Joins the transfer threads, outside the cooperative thread pool because joining blocks, and closes the catalog.
+    /// Ends the transfers and closes the catalog.
     private static func close(
         _ pool: CurlWorkerPool, _ store: Store, isOrderly: Bool, logger: Logger
     ) async {
-        await withCheckedContinuation { continuation in
-            DispatchQueue.global().async {
-                pool.shutdown()
-                continuation.resume()
-            }
-        }
+        await pool.shutdownInBackground()
         do {
             try store.close(isOrderly: isOrderly)
             logger.notice("stopped")
@@ -256,24 +289,6 @@ private struct HangUpService: Service {
                 supervisor.notify(.ready(status: "Serving with the last valid configuration; the log names the fault"))
             }
         }
-    }
-}
-
-/// Delays the shutdown of the server.
-///
-/// The service group shuts services down in reverse order, so this last service is notified first: 1. readiness becomes
-/// false; 2. the delay passes; 3. the server stops accepting connections.
-private struct ReadinessService: Service {
-    let cache: AssetCache
-    let supervisor: Supervisor
-    let delay: Duration
-    let clock: any Clock<Duration>
-
-    func run() async throws {
-        try await gracefulShutdown()
-        supervisor.notify(.stopping(status: "Finishing the requests in progress"))
-        cache.drain()
-        try await clock.sleep(for: delay)
     }
 }
 

@@ -63,11 +63,14 @@ final class ReaderSources: Service {
         var failures = 0
     }
 
-    /// The place for the record of issued tokens, which outlives the process.
-    struct TokenRecord: Sendable {
-        var load: @Sendable () async throws(CacheError) -> String?
-        var save: @Sendable (String) async throws(CacheError) -> Void
+    /// The place for texts that outlive the process, by name.
+    struct Record: Sendable {
+        var load: @Sendable (_ name: String) async throws(CacheError) -> String?
+        var save: @Sendable (_ text: String, _ name: String) async throws(CacheError) -> Void
     }
+
+    /// The names of the texts: the issued tokens, and the signatures in use.
+    private static let (tokens, uses) = ("issued tokens", "signatures in use")
 
     /// The record of issued tokens that must be saved.
     private struct UnsavedTokens {
@@ -93,13 +96,13 @@ final class ReaderSources: Service {
     private let state: Mutex<State>
     /// The settings of the HTTP server; set before the service runs.
     private let live = Mutex<LiveAPISettings?>(nil)
-    private let record: TokenRecord
+    private let record: Record
     private let unsaved = Mutex(UnsavedTokens())
 
     /// Reads the files. Throws `.invalidField` with the setting of an unusable one.
     init(
         _ settings: AccessSettings, clock: any Clock<Duration>, wallClock: any WallClock, logger: Logger,
-        record: TokenRecord,
+        record: Record,
         download: @escaping @Sendable (String) async throws(CacheError) -> [UInt8]
     ) throws(CacheError) {
         self.clock = clock
@@ -125,12 +128,18 @@ final class ReaderSources: Service {
     /// Sets the settings whose derived results become invalid with each change.
     func attach(_ live: LiveAPISettings) { self.live.withLock { $0 = live } }
 
-    // MARK: Record of tokens
+    // MARK: Records
 
-    /// Reads the record of an earlier process, and saves it with the present tokens. Call it before the first request.
-    func recallTokens() async {
+    /// Reads the records of an earlier process, and saves that of the tokens with the present ones. Call it before the first
+    /// request.
+    func recall() async {
         do throws(CacheError) {
-            let text = try await record.load()
+            signatures.recall(uses: try await record.load(Self.uses) ?? "")
+        } catch {
+            logger.warning("signatures in use not read", metadata: ["error": "\(error.message)"])
+        }
+        do throws(CacheError) {
+            let text = try await record.load(Self.tokens)
             directory.recall(text.map { IssuedTokens(text: $0) } ?? IssuedTokens())
         } catch {
             logger.warning(
@@ -148,7 +157,7 @@ final class ReaderSources: Service {
         }
         guard let tokens else { return }
         do throws(CacheError) {
-            try await record.save(tokens.text)
+            try await record.save(tokens.text, Self.tokens)
             unsaved.withLock { unsaved in
                 if unsaved.tokens == tokens { unsaved.tokens = nil }
                 unsaved.hasFailed = false
@@ -160,6 +169,17 @@ final class ReaderSources: Service {
             }
             guard isNew else { return }
             logger.warning("tokens not recorded; retrying", metadata: ["error": "\(error.message)"])
+        }
+    }
+
+    /// Saves the signatures whose readers may continue, for the next process. Call it before the store is closed.
+    func keepUses() async {
+        do throws(CacheError) {
+            try await record.save(signatures.uses(at: wallClock.now()), Self.uses)
+        } catch  where error.code == .shuttingDown {
+            // The store is handed over already, with them.
+        } catch {
+            logger.warning("signatures in use not recorded", metadata: ["error": "\(error.message)"])
         }
     }
 
@@ -201,6 +221,7 @@ final class ReaderSources: Service {
                 }
             }
         }
+        await keepUses()
     }
 
     /// Reads changed files again, and records their tokens.

@@ -76,6 +76,28 @@ package final class ContentSignatures: Sendable {
         for shard in graces { shard.grace.withLock { $0.duration = rules.grace } }
     }
 
+    /// The uses that may continue after the end of their signature, for ``recall(uses:)`` of the next process: a line for
+    /// each with its digest and the end of the signature in milliseconds since 1970.
+    package func uses(at now: Timestamp) -> String {
+        graces.flatMap { $0.grace.withLock { $0.uses(at: now) } }
+            .map { "\($0.use.hexDigits) \($0.expiry.milliseconds)\n" }.joined()
+    }
+
+    /// Adds the uses of an earlier process. Lines that are none are ignored.
+    package func recall(uses text: String) {
+        for line in text.split(separator: "\n") {
+            let words = line.split(separator: " ")
+            guard words.count == 2, let use = TokenDigest(hexDigits: String(words[0])), let end = Int64(words[1]) else {
+                continue
+            }
+            shard(of: use).grace.withLock { $0.began(use, until: Timestamp(milliseconds: end)) }
+        }
+    }
+
+    private func shard(of use: TokenDigest) -> GraceShard {
+        graces[Int(UInt(bitPattern: use.hashValue) % UInt(graces.count))]
+    }
+
     /// The current keys.
     package var keys: SigningKeys { snapshot.withLock { $0.keys } }
 
@@ -126,7 +148,7 @@ package final class ContentSignatures: Sendable {
 
     /// Whether the use continues after the end of its signature. Throws `.tokenExpired` if it did not begin before.
     private func isGrace(_ use: TokenDigest, _ expiry: Timestamp, at now: Timestamp) throws(AccessRefusal) -> Bool {
-        let shard = graces[Int(UInt(bitPattern: use.hashValue) % UInt(graces.count))]
+        let shard = shard(of: use)
         if now < expiry {
             shard.grace.withLock { $0.began(use, until: expiry) }
             return false

@@ -15,6 +15,11 @@ package struct SignatureGrace: Sendable {
     /// Records a use before the end of the signature.
     package mutating func began(_ use: TokenDigest, until expiry: Timestamp) { ends[use] = expiry }
 
+    /// The uses that may continue at `now` or later.
+    package func uses(at now: Timestamp) -> [(use: TokenDigest, expiry: Timestamp)] {
+        ends.entries.filter { now < $0.value + duration }.map { ($0.key, $0.value) }
+    }
+
     /// Whether a use may continue after the end of its signature.
     package mutating func admits(_ use: TokenDigest, at now: Timestamp) -> Bool {
         guard let expiry = ends[use] else { return false }

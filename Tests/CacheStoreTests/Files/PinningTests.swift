@@ -74,6 +74,27 @@ import Testing
         #expect(try file.bytes(3_070_001..<Self.size).isSame(as: TestStore.content(3_070_001..<Self.size)))
     }
 
+    @Test("Bytes in a socket are not cleared after the file was closed and opened again")
+    func bytesOfAnEarlierObject() async throws {
+        guard let (testStore, name, wire) = try await sentAndClosed() else { return }
+        let opened = try #require(try testStore.store.openFile(name))
+        try await testStore.commits.punch(opened, [3_000_200..<3_050_000])
+        #expect(wire.receive(Int(Self.sent.length)).isSame(as: TestStore.content(Self.sent)))
+        #expect(
+            try await eventually {
+                try await testStore.commits.flush()
+                return try opened.bytes(3_000_200..<3_050_000).allSatisfy { $0 == 0 }
+            })
+    }
+
+    /// A store whose file was closed after the range was sent; nil as ``filled(freed:)``.
+    private func sentAndClosed() async throws -> (testStore: TestStore, name: FileName, wire: Wire)? {
+        guard let (testStore, file) = try await filled() else { return nil }
+        let wire = Wire()
+        try wire.send(Self.sent, of: file)
+        return (testStore, try #require(file.name), wire)
+    }
+
     @Test("Whole blocks are punched at once, and their bytes are still received")
     func wholeBlocksGoAtOnceAndTheirBytesArriveAllTheSame() async throws {
         guard let (testStore, file) = try await filled() else { return }

@@ -192,9 +192,9 @@ package final class FaultyDisk: Disk {
         try base.unlink(path)
     }
 
-    package func lock(_ descriptor: Descriptor) throws(CacheError) -> Bool {
+    package func lock(_ descriptor: Descriptor, isShared: Bool) throws(CacheError) -> Bool {
         try note(.lock, descriptor)
-        return try base.lock(descriptor)
+        return try base.lock(descriptor, isShared: isShared)
     }
 
     package func freeBytes(at path: String) throws(CacheError) -> Int64 {

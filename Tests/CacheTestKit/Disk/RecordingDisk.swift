@@ -97,7 +97,9 @@ package final class RecordingDisk: Disk {
         log.unlinked(path)
     }
 
-    package func lock(_ descriptor: Descriptor) throws(CacheError) -> Bool { try base.lock(descriptor) }
+    package func lock(_ descriptor: Descriptor, isShared: Bool) throws(CacheError) -> Bool {
+        try base.lock(descriptor, isShared: isShared)
+    }
 
     package func freeBytes(at path: String) throws(CacheError) -> Int64 { try base.freeBytes(at: path) }
 

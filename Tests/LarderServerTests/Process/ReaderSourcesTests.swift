@@ -43,8 +43,11 @@ import WebTokens
             settings, clock: clock, wallClock: ManualWallClock(now),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
             record: .init(
-                load: { () async throws(CacheError) in record.text.withLock { $0 } },
-                save: { (text) async throws(CacheError) in
+                load: { (name) async throws(CacheError) in
+                    name == "issued tokens" ? record.text.withLock { $0 } : nil
+                },
+                save: { (text, name) async throws(CacheError) in
+                    guard name == "issued tokens" else { return }
                     if record.isBroken.withLock({ $0 }) { throw CacheError(.storageFull, "The disk is full.") }
                     record.text.withLock { $0 = text }
                 }),
@@ -101,7 +104,7 @@ import WebTokens
         try tokens(["a", "b"])
         let record = Record()
         let first = try sources(settings, record: record)
-        await first.recallTokens()
+        await first.recall()
         // The failed attempt is repeated.
         record.isBroken.withLock { $0 = true }
         try tokens(["a", "b", "c"])
@@ -113,7 +116,7 @@ import WebTokens
         settings.readToken = MaskedSecret("new")
         try tokens(["b"])
         let second = try sources(settings, record: record)
-        await second.recallTokens()
+        await second.recall()
         let directory = second.rules(settings).directory
         for token in ["a", "c", "old"] { #expect(directory.reader(ofBearer: token, at: now) == .revoked, "\(token)") }
         for token in ["b", "new"] { #expect(directory.reader(ofBearer: token, at: now).reader != nil, "\(token)") }

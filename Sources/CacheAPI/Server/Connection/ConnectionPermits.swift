@@ -87,6 +87,9 @@ final class ConnectionPermits: Sendable {
         return slot.map { Permit(self, slot: $0) }
     }
 
+    /// The numbers of connections with and without a request in progress.
+    var counts: (busy: Int, quiet: Int) { state.withLock { $0.counts } }
+
     /// Counts a connection that gets 503.
     func countRefusal() { state.withLock { $0.refused += 1 } }
 
@@ -127,6 +130,16 @@ private struct ConnectionTable: Sendable {
     private var reserved = 0
     /// Rejected connections since the start.
     var refused = 0
+
+    var counts: (busy: Int, quiet: Int) {
+        phases.reduce(into: (0, 0)) { counts, phase in
+            switch phase {
+            case .busy, .checking: counts.busy += 1
+            case .idle, .waiting: counts.quiet += 1
+            case .displaced, .free: break
+            }
+        }
+    }
 
     func isReserved(_ slot: Int) -> Bool {
         switch phases[slot] {

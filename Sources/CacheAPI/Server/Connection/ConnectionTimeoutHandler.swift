@@ -10,7 +10,8 @@ import NIOTLS
 /// - It sends a problem document for a request that cannot be parsed or that arrives too late, then closes.
 /// - It closes connections that are idle, and connections with a client that accepts no response bytes.
 /// - It reports a disconnected client to ``DisconnectSignal`` and to the handlers behind it.
-/// - It delays the quiescing event (graceful shutdown) until every request is answered and sent.
+/// - It delays the quiescing event (graceful shutdown) until every request is answered and sent. A new connection may send
+///   its first request: the client could not know of the shutdown.
 ///
 /// One timer (`alarm`) serves all time-outs. When it fires, ``timerFired(_:)`` decides again from the current state, so
 /// most state changes need not reschedule it.
@@ -331,6 +332,16 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
         }
     }
 
+    /// The time of a new connection for its first request after a shutdown has begun.
+    private static let lastChance = TimeAmount.seconds(1)
+
+    /// Releases the held quiescing event of a connection without a request.
+    private func quiesceIfUnused(_ context: ChannelHandlerContext) {
+        guard isQuiescing, !hasBegun else { return }
+        isQuiescing = false
+        context.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())
+    }
+
     /// Counts a response as sent, or as failed. Starts the idle time and releases a held quiescing event when no
     /// response is left.
     private func answered(_ context: ChannelHandlerContext) {
@@ -352,9 +363,17 @@ final class ConnectionTimeoutHandler: ChannelDuplexHandler, RemovableChannelHand
         }
         if event is ProxyHeaderHandler.Completed { return countConnection(context) }
         if case .handshakeCompleted? = event as? TLSUserEvent { isEncrypted = true }
-        if event is ChannelShouldQuiesceEvent, isBusy || isReading {
-            isQuiescing = true
-            return
+        if event is ChannelShouldQuiesceEvent {
+            if isBusy || isReading {
+                isQuiescing = true
+                return
+            }
+            if !hasBegun, !isOver {
+                isQuiescing = true
+                let here = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+                context.eventLoop.scheduleTask(in: Self.lastChance) { here.value.0.quiesceIfUnused(here.value.1) }
+                return
+            }
         }
         if case .inputClosed? = event as? ChannelEvent {
             // Without the rest of its body the request is incomplete, and nothing else is owed (RFC 9112 §8).

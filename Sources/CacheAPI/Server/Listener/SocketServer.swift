@@ -1,7 +1,5 @@
-import HummingbirdCore
 import Logging
 import NIOCore
-import NIOExtras
 import NIOPosix
 import ServiceLifecycle
 
@@ -36,59 +34,61 @@ struct SocketServer: Service {
     func run() async throws {
         let group = MultiThreadedEventLoopGroup.singleton
         try await withTaskExecutorPreference(EventLoopExecutor(group.any())) {
-            let quiescing = ServerQuiescingHelper(group: group)
-            let server = try await bind(bootstrap(group, quiescing))
+            let (values, value) = AsyncStream<HTTPServerChannel.Value>.makeStream()
+            let connections = AcceptedConnections(limit: acceptLimit) { value.finish() }
+            let listener = try await bind(
+                bootstrap(group, connections) {
+                    // After a cancellation nobody serves it, but NIO requires that its writer is finished.
+                    if case .terminated = value.yield($0) { Self.close($0) }
+                })
             await withGracefulShutdownHandler {
-                await onBound(server.channel)
-                await serve(server)
+                await onBound(listener)
+                await withDiscardingTaskGroup { tasks in
+                    for await value in values {
+                        tasks.addTask { await connection.handle(value: value, logger: logger) }
+                    }
+                    connections.stop()  // cancelled
+                }
             } onGracefulShutdown: {
-                quiescing.initiateShutdown(promise: nil)
+                connections.stop()
             }
         }
     }
 
-    private func serve(_ server: NIOAsyncChannel<HTTPServerChannel.Value, Never>) async {
-        await withDiscardingTaskGroup { connections in
-            do {
-                try await server.executeThenClose { accepted in
-                    for try await value in accepted {
-                        connections.addTask { await connection.handle(value: value, logger: logger) }
-                    }
-                }
-            } catch {
-                logger.error("connections cannot be accepted any more", metadata: ["error": "\(error)"])
-            }
-        }
+    private static func close(_ value: HTTPServerChannel.Value) {
+        Task { try await value.stream.executeThenClose { _, _ in } }
     }
 
     private func bootstrap(
-        _ group: MultiThreadedEventLoopGroup, _ quiescing: ServerQuiescingHelper
+        _ group: MultiThreadedEventLoopGroup, _ connections: AcceptedConnections,
+        _ serve: @escaping @Sendable (HTTPServerChannel.Value) -> Void
     ) -> ServerBootstrap {
         ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: Self.backlog)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-            .childChannelOption(.allowRemoteHalfClosure, value: true)
             .serverChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    let limit = MaximumAvailableConnections(acceptLimit, logger: logger)
-                    let pipeline = channel.pipeline.syncOperations
-                    try pipeline.addHandler(AvailableConnectionsChannelHandler(delegate: limit))
-                    try pipeline.addHandler(quiescing.makeServerChannelHandler(channel: channel))
+                    try channel.pipeline.syncOperations.addHandler(AcceptedConnections.Handler(connections))
                 }
+            }
+            // Called for each accepted connection: an option of the bootstrap could fail before it.
+            .childChannelInitializer { channel in
+                let ready = channel.setOption(.allowRemoteHalfClosure, value: true).flatMap {
+                    connection.setup(channel: channel, logger: logger)
+                }
+                ready.whenComplete { result in
+                    if case .success(let value) = result { serve(value) }
+                    connections.settled(channel)
+                }
+                return ready.map { _ in }
             }
     }
 
-    private func bind(
-        _ bootstrap: ServerBootstrap
-    ) async throws -> NIOAsyncChannel<HTTPServerChannel.Value, Never> {
-        let setUp = { @Sendable (channel: any Channel) in connection.setup(channel: channel, logger: logger) }
-        return switch endpoint {
-        case .tcp(let host, let port):
-            try await bootstrap.bind(host: host, port: port, childChannelInitializer: setUp)
-        case .unix(let path):
-            try await bootstrap.bind(unixDomainSocketPath: path, childChannelInitializer: setUp)
-        case .inherited(let descriptor):
-            try await bootstrap.bind(descriptor, childChannelInitializer: setUp)
+    private func bind(_ bootstrap: ServerBootstrap) async throws -> any Channel {
+        switch endpoint {
+        case .tcp(let host, let port): try await bootstrap.bind(host: host, port: port).get()
+        case .unix(let path): try await bootstrap.bind(unixDomainSocketPath: path).get()
+        case .inherited(let descriptor): try await bootstrap.withBoundSocket(descriptor).get()
         }
     }
 }

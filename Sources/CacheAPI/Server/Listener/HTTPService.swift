@@ -1,0 +1,41 @@
+import CacheCore
+import NIOCore
+package import ServiceLifecycle
+import Synchronization
+
+/// The HTTP server with its helpers.
+package struct HTTPService: Service {
+    let services: ServiceGroup
+    let accepting: Accepting
+
+    package func run() async throws { try await services.run() }
+
+    /// The number of connections with a request in progress.
+    package var busyConnections: Int { accepting.connections.counts.busy }
+
+    /// Returns when a shutdown has closed the listener and every accepted connection has sent its request, or is closed:
+    /// half a second after the listener at the latest.
+    package func acceptsNothing() async { await accepting.end() }
+}
+
+/// Tells when the server has stopped accepting requests.
+final class Accepting: Sendable {
+    let connections: ConnectionPermits
+    private let clock: any Clock<Duration>
+    private let listeners = Mutex<[any Channel]>([])
+
+    init(_ connections: ConnectionPermits, clock: any Clock<Duration>) {
+        self.connections = connections
+        self.clock = clock
+    }
+
+    func began(on listeners: [any Channel]) { self.listeners.withLock { $0 = listeners } }
+
+    func end() async {
+        for listener in listeners.withLock(\.self) { try? await listener.closeFuture.get() }
+        let elapsed = clock.stopwatch()
+        while connections.counts.quiet > 0, elapsed() < .milliseconds(500),
+            (try? await clock.sleep(for: .milliseconds(5))) != nil
+        {}
+    }
+}
