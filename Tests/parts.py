@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Builds the tests and runs the parts of `make test`; prints the output of each part, with several jobs
-at its end, and a table of times at last.
+at its end, and at last a table of times and what failed.
 
     parts.py
     parts.py --jobs 3
@@ -15,6 +15,7 @@ tests (default 1; `random`: new ones).
 import argparse
 import atexit
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -31,6 +32,9 @@ LARDER = ".build/debug/larder"
 SWIFT = ["scripts/tests", "--skip-build"]
 #: Targets with a part of their own; the part `swift-others` runs all other targets.
 LARGE = ["CacheEngineTests", "CacheAPITests"]
+#: Lines that say what failed, and the most lines of a failed part that are shown again at the end.
+FAILURE = re.compile(r"✗|✘|FAIL|\berror:|Fatal error|Traceback|crashed")
+SHOWN = 30
 FAULTS = "kill,flips,catalog,full,small,aborts,load,fuzz"
 
 
@@ -49,8 +53,15 @@ class Part:
     seconds: float = 0
     processor: float = 0
     status: int = None
+    text: str = ""
     #: The process of a running part.
     command: process.Process = None
+
+    def show(self, output):
+        """Prints the output of the part as it comes, and keeps it."""
+        for line in output:
+            print(line, end="", flush=True)
+            self.text += line
 
 
 def swift(name, *options):
@@ -138,18 +149,26 @@ class Run:
         environment = {**os.environ, "ONLY": "", **part.variables}
         began = time.monotonic()
         if self.jobs == 1:
-            running, text = subprocess.Popen(part.words, env=environment, cwd=checks.ROOT), ""
+            running = subprocess.Popen(
+                part.words, env=environment, cwd=checks.ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                errors="replace",
+            )  # fmt: skip
+            reader = threading.Thread(target=part.show, args=(running.stdout,), daemon=True)
+            reader.start()
         else:
             log = self.directory / f"{part.name}.log"
             part.command = process.Process(part.words, log, None, environment, checks.ROOT).launch()
             running = part.command.process
         _, status, usage = os.wait4(running.pid, 0)
+        if self.jobs == 1:
+            reader.join(10)  # not longer: a process that is left over can hold the pipe open
         part.status = running.returncode = os.waitstatus_to_exitcode(status)
         part.seconds, part.processor = time.monotonic() - began, usage.ru_utime + usage.ru_stime
         self.ended.append(part)
-        verdict = "passed" if part.status == 0 else f"FAILED with {part.status}"
+        verdict, text = "passed" if part.status == 0 else f"FAILED with {part.status}", ""
         if part.command:
-            text = f"\n{part.command.text().rstrip()}\n"
+            part.text = part.command.text()
+            text = f"\n{part.text.rstrip()}\n"
         checks.say(f"\n== {part.name}: {verdict}, {part.seconds:.0f} s{text}")
 
     def end(self):
@@ -165,6 +184,14 @@ class Run:
         for part in sorted(self.ended, key=lambda part: -part.seconds):
             result = "passed" if part.status == 0 else "FAILED"
             print(f"  {part.name:18}{part.seconds:>9.0f}{part.processor:>11.0f}  {result}")
+
+
+def failures(part):
+    """The lines of a part that say what failed, each with the next one; without such lines, its last ones."""
+    lines = [line[:300] for line in part.text.splitlines() if line.strip()]
+    places = [index for index, line in enumerate(lines) if FAILURE.search(line)]
+    told = [lines[index] for index in sorted({each for place in places for each in (place, place + 1) if each < len(lines)})]
+    return (told or lines)[-SHOWN:]
 
 
 def is_built(run):
@@ -196,6 +223,9 @@ def main():
     if options.skip_build or is_built(run):
         run.all([known[name] for name in chosen])
     run.table()
+    for part in run.ended:
+        if part.status:
+            print(f"\n== failures of {part.name}", *failures(part), sep="\n  ", end="\n\n")
     failed = [part.name for part in run.ended if part.status]
     seconds = time.monotonic() - began
     names = f": {', '.join(failed)}" if failed else ""
