@@ -9,8 +9,9 @@ import Synchronization
 /// - A nonce is chosen at random and encrypts each offset at most once. A write that would repeat an offset chooses a
 ///   new nonce. No nonce outlives the process, so that a crash cannot repeat one.
 /// - The nonce of each range is stored in the catalog by the commit of its extents (`NonceTable`).
-/// - Bytes that are present are not written again: their nonce would change while others read them. All bytes of a
-///   file belong to one generation, so that a second write brings the same bytes.
+/// - Bytes that are present are not written again: their nonce would change while others read them, or while the catalog
+///   still claims them with the former one. All bytes of a file belong to one generation, so that a second write brings
+///   the same bytes.
 final class FileCipher: Sendable {
     /// The sealed key, for the catalog; nil for a file without a row.
     let sealedKey: SealedKey?
@@ -40,8 +41,10 @@ final class FileCipher: Sendable {
         var isDestroyed = false
         /// The nonces of the bytes in the file.
         var runs: NonceRuns
-        /// The part of `runs` that is not claimed any more. It is in the file until it is punched or written again.
+        /// The part of `runs` that is damaged: it is to be written again.
         var free = ByteRangeSet()
+        /// The part of `runs` that is to be punched. It is in the file until then.
+        var leaving = ByteRangeSet()
         /// The nonce for writes, and the ranges that it has encrypted.
         var nonce = FileCipher.newNonce()
         var used = ByteRangeSet()
@@ -90,33 +93,45 @@ final class FileCipher: Sendable {
         state.withLock { state in ranges.flatMap { state.runs.runs(in: $0) } }
     }
 
-    /// Records that ranges are no longer claimed. A later write brings them with a new nonce.
+    /// Records that ranges are damaged. A later write brings them with a new nonce.
     func release(_ ranges: some Sequence<ByteRange>) {
         state.withLock { state in
             for range in ranges { for run in state.runs.runs(in: range) { state.free.insert(run.range) } }
         }
     }
 
-    /// The parts of a range that are in the file but no longer claimed.
-    func released(in range: ByteRange) -> [ByteRange] { state.withLock { $0.free.runs(in: range) } }
+    /// Records that ranges are to be punched. A later write of a range keeps its bytes.
+    func leave(_ ranges: some Sequence<ByteRange>) {
+        state.withLock { state in for range in ranges { state.leaving.insert(range) } }
+    }
+
+    /// The parts of a range that must not be claimed without a further write: missing, damaged or to be punched.
+    func unsure(in range: ByteRange) -> [ByteRange] {
+        state.withLock { $0.runs.gaps(in: range) + $0.free.runs(in: range) + $0.leaving.runs(in: range) }
+    }
 
     /// Records that a range was punched.
     func erase(_ range: ByteRange) {
         state.withLock { state in
             state.runs.remove(range)
             state.free.remove(range)
+            state.leaving.remove(range)
         }
     }
 
-    /// Passes the parts of `bytes` that are not claimed in the file to `write`, encrypted, and enters their nonce.
+    /// Passes the parts of `bytes` that are not in the file, or damaged there, to `write`, encrypted, and enters their
+    /// nonce. Returns the other parts.
     func write(
         _ bytes: UnsafeRawBufferPointer, at offset: Int64,
         _ write: (_ plain: UnsafeRawBufferPointer, _ sealed: UnsafeRawBufferPointer, Int64) throws(CacheError) -> Bool
-    ) throws(CacheError) {
+    ) throws(CacheError) -> [ByteRange] {
         let keys = try unlocked()
-        try writing.withLock { _ throws(CacheError) in
+        return try writing.withLock { _ throws(CacheError) in
             let range = ByteRange(offset: offset, length: Int64(bytes.count))
-            let missing = state.withLock { $0.runs.gaps(in: range) + $0.free.runs(in: range) }
+            let missing = state.withLock { state in
+                state.leaving.remove(range)
+                return state.runs.gaps(in: range) + state.free.runs(in: range)
+            }
             var written: [ByteRange] = []
             for gap in missing {
                 let plain = UnsafeRawBufferPointer(
@@ -144,6 +159,7 @@ final class FileCipher: Sendable {
                 state.withLock { $0.runs.insert(run) }
                 written.append(gap)
             }
+            return ByteRangeSet(missing).gaps(in: range)
         }
     }
 

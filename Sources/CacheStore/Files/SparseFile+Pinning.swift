@@ -132,6 +132,7 @@ extension SparseFile {
                     try disk.punch(descriptor, run)
                     cipher?.erase(run)
                 } catch  where !error.isUnsupported {
+                    cipher?.release([run])  // what the file has there is unknown
                     return .failure(error)
                 } catch {}  // no hole punching: only the whole file can be deleted (`Store.holes`)
                 if isLent, run == block { state.lent.remove(block) }

@@ -83,12 +83,27 @@ package final class SparseFile: Sendable {
             if spill(bytes, at: offset) { return }
             if isInMemory { throw CacheError(.storageFull, "The disk and the memory for spilled bytes are full.") }
         }
+        let range = ByteRange(offset: offset, length: Int64(bytes.count))
+        withState { state in
+            // A punch must not erase the new bytes, nor those that an encrypted file keeps: therefore before the cipher
+            // looks for them.
+            if !state.markedForPunch.isEmpty { state.markedForPunch.remove(range) }
+            if !state.held.isEmpty { state.held.remove(range) }
+            state.isWritten = true
+        }
         guard let cipher else {
             _ = try store(bytes, as: bytes, at: offset)
             return
         }
-        try cipher.write(bytes, at: offset) { (plain, sealed, offset) throws(CacheError) in
+        let present = try cipher.write(bytes, at: offset) { (plain, sealed, offset) throws(CacheError) in
             try store(plain, as: sealed, at: offset)
+        }
+        // The checksums of the new bytes also judge those that were in the file before.
+        for range in name == nil ? [] : present {
+            let part = Int(range.lowerBound - offset)..<Int(range.upperBound - offset)
+            note(
+                Checksum.pieces(
+                    of: UnsafeRawBufferPointer(rebasing: bytes[part]), at: range.lowerBound, sum: sum(_:at:)))
         }
     }
 
@@ -98,13 +113,7 @@ package final class SparseFile: Sendable {
         _ bytes: UnsafeRawBufferPointer, as stored: UnsafeRawBufferPointer, at offset: Int64
     ) throws(CacheError) -> Bool {
         let range = ByteRange(offset: offset, length: Int64(bytes.count))
-        withState { state in
-            // Before the write: a punch must not erase the new bytes.
-            if !state.markedForPunch.isEmpty { state.markedForPunch.remove(range) }
-            if !state.held.isEmpty { state.held.remove(range) }
-            state.written.remove(touching: range)
-            state.isWritten = true
-        }
+        withState { $0.written.remove(touching: range) }
         let pieces = name == nil ? [] : Checksum.pieces(of: bytes, at: offset, sum: sum(_:at:))
         do throws(CacheError) {
             try writeAll(stored, at: offset)
@@ -114,13 +123,18 @@ package final class SparseFile: Sendable {
             return false
         }
         unspill([range])
+        note(pieces)
+        return true
+    }
+
+    /// Keeps the checksums of written bytes until their commit.
+    private func note(_ pieces: [BlockChecksums.Piece]) {
         withState { state in
             // More uncommitted pieces than this were never reported to the commit queue. Their checksums can be
             // computed again.
             if state.written.pieces.count > mostPieces.load(ordering: .relaxed) { state.written = BlockChecksums() }
             for piece in pieces { state.written.insert(piece, joining: false) }
         }
-        return true
     }
 
     /// Maximum number of uncommitted checksums.
@@ -220,9 +234,9 @@ package final class SparseFile: Sendable {
     /// Whether the bytes on disk are encrypted.
     package var isEncrypted: Bool { cipher != nil }
 
-    /// The parts of a range of an encrypted file that were released after they were written (`CommitQueue.unclaim`): a
-    /// concurrent write may have passed over them. They must not be claimed without being written again.
-    package func released(in range: ByteRange) -> [ByteRange] { cipher?.released(in: range) ?? [] }
+    /// The parts of a range of an encrypted file that were released or punched after they were written: a concurrent
+    /// write may have passed over them. They must not be claimed without being written again.
+    package func released(in range: ByteRange) -> [ByteRange] { cipher?.unsure(in: range) ?? [] }
 
     /// The path, if the bytes are stored as they are.
     package var plainPath: String? { cipher == nil ? path : nil }
@@ -253,7 +267,7 @@ package final class SparseFile: Sendable {
 
     /// Marks ranges for `punchMarked(in:)`. A later write removes its range from the marks. Does not block.
     func markForPunch(_ ranges: some Sequence<ByteRange>) {
-        cipher?.release(ranges)
+        cipher?.leave(ranges)
         marks.withLock { $0 += ranges }
         unspill(ranges)
     }

@@ -50,6 +50,44 @@ import Testing
         try testStore.store.close()
     }
 
+    @Test("Bytes that come again before the commit of their removal are right after a kill")
+    func bytesBeforeTheCommit() async throws {
+        try await fill()
+        let testStore = try store(TestStore.masterKeys("k1"))
+        let file = try #require(try await testStore.store.load(TestStore.id(1))?.file)
+        testStore.commits.cut(file, [100_000..<400_001])
+        try testStore.grow(file, 100_000..<300_000)
+        try testStore.store.close(isOrderly: false)  // without a commit
+
+        let next = try store(TestStore.masterKeys("k1"))
+        let loaded = try #require(try await next.store.load(TestStore.id(1)))
+        #expect(loaded.extents.runs == [Self.whole])
+        #expect(try loaded.file?.bytes(Self.whole) == TestStore.content(Self.whole))
+        #expect(try await next.store.audit(repairing: false).findings == [])
+    }
+
+    @Test("Bytes that come again before their punch stay, also if the file has them already", arguments: [false, true])
+    func bytesBeforeThePunch(_ isHeld: Bool) async throws {
+        try await fill()
+        var former: TestStore? = isHeld ? try store(TestStore.masterKeys("k1")) : nil
+        try former?.store.handOver()
+        let testStore = try store(TestStore.masterKeys("k1"))
+        let file = try #require(try await testStore.store.load(TestStore.id(1))?.file)
+        testStore.commits.cut(file, [100_000..<400_001])
+        if isHeld { try await testStore.commits.flush() }
+        try testStore.grow(file, 100_000..<300_000)
+        former = nil
+        for _ in 0..<2 { try await testStore.commits.flush() }
+        #expect(try file.bytes(0..<300_000) == TestStore.content(0..<300_000))
+        #expect(throws: CacheError.self) { try file.bytes(300_000..<300_001) }
+        try testStore.store.close()
+
+        let next = try store(TestStore.masterKeys("k1"))
+        let loaded = try #require(try await next.store.load(TestStore.id(1)))
+        #expect(loaded.extents.runs == [0..<300_000, 400_001..<Self.whole.upperBound])
+        #expect(try await next.store.audit(repairing: false).findings == [])
+    }
+
     @Test("Ranges of later runs have other nonces, and evicted bytes that are fetched again are right")
     func refetch() async throws {
         try await fill()
