@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run test unit lint files demo readme scenario soak faults fuzz tsan asan fills bench micro eviction conformance media ui monitoring traces accounts client network encryption upstreams api dist deb packaging image packed-image kubernetes
+.PHONY: help setup run test unit lint files demo readme scenario soak faults fuzz tsan asan fills bench micro eviction conformance media ui monitoring traces accounts client network encryption fleet upstreams api dist deb packaging image packed-image kubernetes
 
 LISTEN ?= 127.0.0.1:8080
 DATA ?= ./larder-data
@@ -144,6 +144,10 @@ network: setup ## test silent, refused, moved and slow addresses of upstreams in
 encryption: setup ## search stores for plain text beside kills; lost, wrong and rotated keys, erasures and copies, bad input, tampered stores (ONLY=disk,keys)
 	$(RELEASE) --product larder
 	@ONLY='$(ONLY)' scripts/encryption $(LARDER)
+
+fleet: setup ## test HAProxy, nginx and Envoy with the files of deploy in front of three services: nodes of reads, bounded load, killed and leaving nodes (ONLY=kill,leave)
+	$(RELEASE) --product larder
+	@ONLY='$(ONLY)' scripts/fleet $(LARDER)
 
 upstreams: setup ## test with real upstream servers: nginx, Apache, lighttpd, Caddy, Varnish, PHP, Python, Flask, Node (ONLY=nginx,php)
 	$(RELEASE) --product larder

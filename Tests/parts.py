@@ -92,6 +92,7 @@ def parts(jobs):
         brief("monitoring"),
         brief("client"),
         brief("encryption", is_timed=False),
+        brief("fleet"),
         brief("media", is_timed=False),
         brief("api", is_timed=False),
         brief("upstreams", is_timed=False),
