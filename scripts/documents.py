@@ -11,7 +11,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-DOCUMENTS = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", ROOT / "deploy" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 #: These documents name parts of the code.
 INTERNAL = [ROOT / "docs" / "glossary.md", ROOT / "docs" / "http.md", ROOT / "docs" / "internals", ROOT / "docs" / "decisions", ROOT / "CONTRIBUTING.md"]
 
