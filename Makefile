@@ -66,9 +66,9 @@ scenario: setup ## end-to-end test with real media
 	$(RELEASE) --product larder
 	scripts/scenario $(LARDER)
 
-soak: setup ## soak test: kill -9 rounds, 200 readers, eviction under load, hostile clients, memory after peaks; compares every byte (ROUNDS=50 SECONDS=600 ONLY=kill|readers|eviction|hostile|memory)
+soak: setup ## soak test: 60 minutes of everything at once (ONLY=mixed MINUTES=60 REPORT=file), kill -9 rounds, 200 readers, eviction under load, hostile clients, memory after peaks; compares every byte (ROUNDS=50 SECONDS=600 ONLY=kill|readers|eviction|hostile|memory)
 	$(RELEASE) --product larder
-	scripts/soak $(LARDER)
+	@MINUTES='$(MINUTES)' REPORT='$(REPORT)' scripts/soak $(LARDER)
 
 faults: setup ## fault injection: damage, kills, power cuts, failing calls, full and small disks, abusive clients, malformed input (ONLY=kill,power,calls,inject,flips,catalog,full,small,aborts,load,fuzz ROUNDS=10 SEED=1 START=0)
 	$(RELEASE) --product larder

@@ -100,6 +100,7 @@ def parts(jobs):
         brief("packaging", is_timed=False),
         Part("readme", ["scripts/readme", LARDER]),
         brief("kubernetes", is_timed=False),
+        Part("mixed", ["Tests/Soak/mixed.py", "--larder", LARDER, "--minutes", "1.5"]),
         brief("fills", ONLY="overlap,herd,cuts,slow"),
         Part("bench", ["Benchmarks/bench", LARDER, "--brief"], is_alone=jobs > 1),
     ]

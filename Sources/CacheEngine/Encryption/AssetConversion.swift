@@ -143,6 +143,16 @@ struct AssetConversion: Sendable {
         }
     }
 
+    /// The bytes of one block; nil if they are damaged, or if the asset was removed meanwhile.
+    private static func bytes(
+        _ block: ByteRange, of file: SparseFile, _ asset: OpenAsset
+    ) throws(CacheError) -> ByteBuffer? {
+        do throws(CacheError) { return try asset.readChecked(block, of: file) } catch {
+            guard error.code == .assetChanged else { throw error }
+            return nil
+        }
+    }
+
     private func copy(_ part: ByteRange, _ work: inout Work) async throws(CacheError) {
         guard !Task.isCancelled else { throw Self.cancelled }
         let (asset, file, copy) = (work.asset, work.file, work.copy)
@@ -154,7 +164,7 @@ struct AssetConversion: Sendable {
         let blocks = try await context.diskThreads.run { [context] in
             if isDue { try copy.sync() }
             return try BlockChecksums.cut(part).filter { block in
-                guard let bytes = try asset.readChecked(block, of: file) else { return false }
+                guard let bytes = try Self.bytes(block, of: file, asset) else { return false }
                 try bytes.withUnsafeReadableBytes { try copy.write($0, at: block.lowerBound) }
                 context.diskThreads.takeBack(bytes)
                 return true

@@ -172,10 +172,15 @@ package final class Scrubber: Sendable {
         let started = context.uptime()
         // Bytes that were evicted in the meantime are no loss.
         guard asset.look({ $0.file === file && $0.ledger.extents.contains(part) }) else { return true }
-        let isRight = try await context.diskThreads.run { () throws(CacheError) in
-            guard let bytes = try asset.readChecked(part, of: file) else { return false }
-            tally?.update(bytes)
-            return true
+        let isRight: Bool
+        do throws(CacheError) {
+            isRight = try await context.diskThreads.run { () throws(CacheError) in
+                guard let bytes = try asset.readChecked(part, of: file) else { return false }
+                tally?.update(bytes)
+                return true
+            }
+        } catch  where error.code == .assetChanged {
+            return true  // removed in the meantime: no loss either
         }
         context.counters.scrubbed(bytes: part.length)
         change(report.id) { report in

@@ -155,7 +155,7 @@ extension Catalog {
     }
 
     /// Whether a row references the file with this serial.
-    private static func hasRow(_ serial: Int64, _ db: Database) throws -> Bool {
+    static func hasRow(_ serial: Int64, _ db: Database) throws -> Bool {
         try Bool.fetchOne(
             db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM assets WHERE file_serial = ?)"),
             arguments: [serial]) ?? false

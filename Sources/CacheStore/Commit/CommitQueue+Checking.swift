@@ -18,6 +18,8 @@ extension CommitQueue {
     /// 1. The commit that removes the extents also removes the checksum; the punch follows the commit.
     /// 2. If bytes do not match, and the checksum still exists after they were read, they are bad. If the checksum has
     ///    changed, the bytes are read again with the current checksums.
+    /// 3. The commit that removes the row of the file removes all checksums. The bytes cannot be judged any more: this
+    ///    throws `.assetChanged`, and is no damage.
     package func read(
         _ range: ByteRange, of file: SparseFile, into bytes: UnsafeMutableRawBufferPointer
     ) throws(CacheError) -> CheckedBytes {
@@ -34,7 +36,10 @@ extension CommitQueue {
             // really missing.
             if !known.gaps.isEmpty { try unlessDamaged(()) { () throws(CacheError) in try commitNow() } }
             let now = try sums(of: file, around: range)
-            if now == known { return try bad.isEmpty ? judge(known, file, range, bytes) : .bad(bad + known.gaps) }
+            if now == known {
+                try checkRow(of: file)
+                return try bad.isEmpty ? judge(known, file, range, bytes) : .bad(bad + known.gaps)
+            }
             known = now
         }
         return .bad([range])
@@ -69,6 +74,13 @@ extension CommitQueue {
         let gaps = sums.gaps(in: range).flatMap { file.stored($0) }
         let spilled = sums.gaps(in: range).flatMap { ByteRangeSet(gaps).gaps(in: $0) }
         return Known(pieces: pieces, gaps: gaps, spilled: spilled)
+    }
+
+    /// Throws `.assetChanged` if no row references the file any more.
+    private func checkRow(of file: SparseFile) throws(CacheError) {
+        guard let name = file.name else { return }
+        let hasRow = try unlessDamaged(true) { () throws(CacheError) in try store.catalog.hasRow(of: name.serial) }
+        if !hasRow { throw CacheError(.assetChanged, "The asset was removed while its bytes were read.") }
     }
 
     /// Runs `body`; returns `unknown` if the catalog is damaged. The bytes then count as unverified and are fetched

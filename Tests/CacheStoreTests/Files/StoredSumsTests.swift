@@ -10,16 +10,18 @@ import TestChance
 
 /// Consistency of the checksums in the catalog with the bytes on disk.
 @Suite struct StoredSumsTests {
-    @Test("Every claimed byte has a checksum after random fills, cuts, commits and kills")
-    func everyClaimedByteHasASumWhateverIsFilledCutCommittedAndKilled() async throws {
+    @Test("Every claimed byte has a checksum after random fills, cuts, commits and kills", arguments: [false, true])
+    func everyClaimedByteHasASumWhateverIsFilledCutCommittedAndKilled(_ isEncrypted: Bool) async throws {
         for seed in UInt64(1)...6 {
             let directory = try TemporaryDirectory()
             var random = SeededRandom(seed: seed)
             var serial: SparseFile?
             for life in 0..<4 {
-                let testStore = try TestStore(in: directory)
+                let testStore = try TestStore(in: directory, masterKeys: TestStore.masterKeys("k1"))
                 serial = try await testStore.store.load(TestStore.id(1))?.file
-                let file = try serial ?? testStore.fill(1, length: 4 << 20)
+                let file = try serial ?? testStore.fill(1, length: 4 << 20, isEncrypted: isEncrypted)
+                // The bytes that the last life had cut and written again without a commit.
+                try await Self.check(testStore, file, "seed \(seed), start of life \(life)")
                 for step in 0..<25 {
                     let start = Int64(random.next() % (3 << 20))
                     let lengths: [Int64] = [10, 5_000, BlockChecksums.blockBytes, 900_000]
@@ -47,6 +49,18 @@ import TestChance
         #expect(found.damagedRows == 0, label)
         #expect(ByteRangeSet(found.sums.pieces.map(\.range)) == extents, label)
         for piece in found.sums.pieces { #expect(try file.sum(of: piece.range) == piece.sum, label) }
+    }
+
+    @Test("Bytes of a removed asset are not judged")
+    func bytesOfARemovedAsset() async throws {
+        let testStore = try TestStore()
+        let file = try testStore.fill(1, 0..<400_000)
+        try await testStore.commits.flush()
+        testStore.commits.discard(TestStore.id(1))
+        #expect(try testStore.commits.check(0..<1000, of: file) == .right([0..<BlockChecksums.blockBytes]))
+        try await testStore.commits.flush()
+        let error = #expect(throws: CacheError.self) { try testStore.commits.check(0..<1000, of: file) }
+        #expect(error?.code == .assetChanged)
     }
 
     @Test("Bytes are verified before and after the commit")

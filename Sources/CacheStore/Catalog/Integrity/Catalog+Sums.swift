@@ -13,6 +13,11 @@ extension Catalog {
         }
     }
 
+    /// Whether a row references the file. Blocks.
+    func hasRow(of file: Int64) throws(CacheError) -> Bool {
+        do { return try pool.read { db in try Self.hasRow(file, db) } } catch { throw failure(error) }
+    }
+
     /// Whether the file was written before checksums existed. Blocks.
     func isUnsummed(_ file: Int64) throws(CacheError) -> Bool {
         do {
