@@ -113,7 +113,7 @@ package final class SparseFile: Sendable {
         _ bytes: UnsafeRawBufferPointer, as stored: UnsafeRawBufferPointer, at offset: Int64
     ) throws(CacheError) -> Bool {
         let range = ByteRange(offset: offset, length: Int64(bytes.count))
-        withState { $0.written.remove(touching: range) }
+        withState { _ = $0.written.remove(touching: range) }
         let pieces = name == nil ? [] : Checksum.pieces(of: bytes, at: offset, sum: sum(_:at:))
         do throws(CacheError) {
             try writeAll(stored, at: offset)
