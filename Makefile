@@ -70,7 +70,7 @@ soak: setup ## soak test: 60 minutes of everything at once (ONLY=mixed MINUTES=6
 	$(RELEASE) --product larder
 	@MINUTES='$(MINUTES)' REPORT='$(REPORT)' scripts/soak $(LARDER)
 
-faults: setup ## fault injection: damage, kills, power cuts, failing calls, full and small disks, abusive clients, malformed input (ONLY=kill,power,calls,inject,flips,catalog,full,small,aborts,load,fuzz ROUNDS=10 SEED=1 START=0)
+faults: setup ## fault injection: damage, kills, power cuts, failing calls, full and small disks, abusive clients, malformed input (ONLY=kill,power,calls,inject,flips,catalog,capacity,full,small,aborts,load,fuzz ROUNDS=10 SEED=1 START=0)
 	$(RELEASE) --product larder
 	$(RELEASE) --product LarderFuzz
 	@ONLY='$(ONLY)' ROUNDS='$(ROUNDS)' SEED='$(SEED)' START='$(START)' scripts/faults $(LARDER)

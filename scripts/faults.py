@@ -2,8 +2,8 @@
 
     faults.py LARDER
 
-Environment: ONLY (kill, power, calls, inject, flips, catalog, full, small, aborts, load, fuzz; separated by commas),
-ROUNDS (of each trial; each has its own default), SEED, BRIEF (few rounds), START. Prints a row at the end of each
+Environment: ONLY (kill, power, calls, inject, flips, catalog, capacity, full, small, aborts, load, fuzz; separated by
+commas), ROUNDS (of each trial; each has its own default), SEED, BRIEF (few rounds), START. Prints a row at the end of each
 trial, and exits 0 if all trials passed.
 
 An interrupted run prints the command that continues it, with ONLY, SEED and START: the number of completed rounds of
@@ -325,6 +325,50 @@ def kill(directory, chance):
             if found != 0:
                 trial.failed.append(f"larder verify finds damage in round {number}: {findings[:3] or found}")
     return trial, count - Pace.start, "kill -9 with 8 readers"
+
+
+def capacity(directory, chance):
+    """Reads new content at once after a kill of a full store: its files stay within the capacity."""
+    limit, margin, count = 32 << 20, 8 << 20, rounds(20, 3)
+    library = Library(directory, chance, [6 << 20] * 16)
+    trial, peaks = Trial(directory, library, [f"policy.capacity={limit}"]), []
+    for number, chance in Pace.rounds(count):
+        if not trial.start():
+            break
+        names = chance.sample(list(library.files), len(library.files))
+
+        def reader(own):
+            for name in own:
+                trial.read(name, 0, len(library.files[name]))
+
+        threads = [threading.Thread(target=reader, args=(names[share::4],)) for share in range(4)]
+        for thread in threads:
+            thread.start()
+        peak = 0
+        while any(thread.is_alive() for thread in threads):
+            peak = max(peak, taken(trial.store / "assets"))
+            time.sleep(0.005)
+        peaks.append(peak)
+        if peak > limit + margin:
+            trial.failed.append(f"round {number}: the files take {peak >> 20} MiB, the capacity is {limit >> 20} MiB")
+        if not within(10, lambda: taken(trial.store / "assets") <= limit):
+            trial.failed.append(f"round {number}: the store is above its capacity 10 s after the last read")
+        if taken(trial.store / "assets") < limit // 2:
+            trial.failed.append(f"round {number}: the store is not full: the check is vain")
+        trial.service.kill()
+    return trial, count - Pace.start, f"starts of a full store, at most {max(peaks, default=0) >> 20} of {limit >> 20} MiB"
+
+
+def taken(directory):
+    """The disk usage of all files below a directory; files can be removed meanwhile."""
+    count = 0
+    for place, _, names in os.walk(directory):
+        for name in names:
+            try:
+                count += os.stat(os.path.join(place, name)).st_blocks * 512
+            except FileNotFoundError:
+                pass
+    return count
 
 
 def full(directory, chance):
@@ -657,8 +701,8 @@ def fuzz(directory, chance):
 
 
 TRIALS = {
-    "kill": kill, "power": power, "calls": calls, "inject": inject, "flips": flips, "catalog": catalog, "full": full,
-    "small": small, "aborts": aborts, "load": load, "fuzz": fuzz,
+    "kill": kill, "power": power, "calls": calls, "inject": inject, "flips": flips, "catalog": catalog,
+    "capacity": capacity, "full": full, "small": small, "aborts": aborts, "load": load, "fuzz": fuzz,
 }  # fmt: skip
 
 
