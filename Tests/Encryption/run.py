@@ -17,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import conversion  # noqa: E402
 import erasures  # noqa: E402
 import keys  # noqa: E402
+import kills  # noqa: E402
 import stores  # noqa: E402
 from harness import checks  # noqa: E402
 from stage import Stage  # noqa: E402
@@ -24,6 +25,7 @@ from stage import Stage  # noqa: E402
 CASES = {
     "disk": (stores.disk, "no plain text in the store, also after kills"),
     "evict": (stores.evict, "evictions beside reads and kills"),
+    "kills": (kills.kills, "kills of a full store beside readers, evictions and scrubs"),
     "keys": (keys.missing, "lost, wrong and restored master keys"),
     "rotation": (keys.rotation, "rotated and half-rotated stores"),
     "shred": (erasures.shred, "receipts, readers and copies"),
@@ -36,7 +38,7 @@ CASES = {
 }
 
 #: Parts that a brief run omits.
-LONG = ("evict", "rotation", "many")
+LONG = ("evict", "kills", "rotation", "many")
 
 
 def main():
