@@ -35,7 +35,7 @@ LARGE = ["CacheEngineTests", "CacheAPITests"]
 #: Lines that say what failed, and the most lines of a failed part that are shown again at the end.
 FAILURE = re.compile(r"✗|✘|FAIL|\berror:|Fatal error|Traceback|crashed")
 SHOWN = 30
-FAULTS = "kill,flips,catalog,full,small,aborts,load,fuzz"
+FAULTS = "kill,flips,catalog,capacity,full,small,aborts,load,fuzz"
 
 
 @dataclass

@@ -220,6 +220,9 @@ package final class AssetCache: Sendable {
         context.space.with { $0.pinned.formUnion(catalog.pinned) }  // first, or their segments could be evicted
         try await configuration.loadOrigins()
         await logged("credentials could not be read", rereadCredentials)
+        // Until the files are counted: otherwise fills would get the space of an empty store.
+        let estimate = try await catalog.totals().cachedBytes
+        context.space.with { $0.usedBytes = estimate }
         try evictor.measureDisk()
         phase.withLock { $0 = .ready }
         context.events.publish(.readiness(isReady: true, reasons: []))
@@ -350,6 +353,7 @@ package final class AssetCache: Sendable {
         try await countSegments()
         stateWriter.begin()
         context.space.adopt(configuration.policy.settings)
+        context.space.counted()
     }
 
     /// Tells the space ledger which bytes of each segment are on disk, asset by asset.

@@ -48,6 +48,7 @@ struct Evictor: Sendable {
     /// Evicts until there is no excess, nothing more can be evicted, or the round is over.
     private func evict() async throws(CacheError) {
         guard !context.store.isReadByFormerProcess else { return grantOverLimit() }
+        guard !space.awaitsCount(at: context.uptime()) else { return }  // asked again each second, and after the count
         try measureDisk()
         var tried: Set<SegmentID> = []
         try await keepQuotas(besides: &tried)

@@ -46,6 +46,8 @@ final class SpaceReservations: Sendable {
     /// Yields when the bytes of segments must be counted again.
     let recounts: AsyncStream<Void>
     private let recountSignal: AsyncStream<Void>.Continuation
+    /// Whether the segments of a started store are counted, so that victims can be found.
+    private let isCounted = Atomic(false)
     /// The segment size of the grid in force, for callers that read it without the lock.
     private let segmentBytes: Atomic<Int64>
 
@@ -67,6 +69,20 @@ final class SpaceReservations: Sendable {
             segmentBytes.store(ledger.grid.segmentBytes, ordering: .relaxed)
         }
     }
+
+    /// Reports that all segments of a started store are counted.
+    func counted() {
+        isCounted.store(true, ordering: .relaxed)
+        notify()
+    }
+
+    /// Whether reservations should wait, because nothing can be evicted before the segments are counted.
+    func awaitsCount(at uptime: Duration) -> Bool {
+        !isCounted.load(ordering: .relaxed) && uptime < Self.longestCount
+    }
+
+    /// The time after a start in which reservations wait for the count. Then readers take precedence over the capacity.
+    private static let longestCount = Duration.seconds(5)
 
     /// Puts a policy in force at once. A changed algorithm or grid requires a rebuilt ledger, which is built on a copy
     /// without the lock.

@@ -170,8 +170,10 @@ package final class Scrubber: Sendable {
         _ clock: any Clock<Duration>
     ) async throws(CacheError) -> Bool {
         let started = context.uptime()
-        // Bytes that were evicted in the meantime are no loss.
-        guard asset.look({ $0.file === file && $0.ledger.extents.contains(part) }) else { return true }
+        // Bytes that were evicted in the meantime are no loss. The others stay during the read.
+        guard let lease = asset.lease(part) else { return true }
+        defer { asset.end(lease) }
+        guard asset.look({ $0.file === file }) else { return true }
         let isRight: Bool
         do throws(CacheError) {
             isRight = try await context.diskThreads.run { () throws(CacheError) in

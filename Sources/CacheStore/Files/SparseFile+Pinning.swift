@@ -96,11 +96,12 @@ extension SparseFile {
         }
     }
 
-    /// Marks ranges as `markForPunch` does, unless the file was written since it was opened; returns whether it did.
-    func markIfUnwritten(_ ranges: [ByteRange]) -> Bool {
+    /// Defers the punches of ranges that no row claims, unless the file was written since it was opened; returns whether
+    /// it did. They must not be under the marks of removals, whose commits can be pending.
+    func holdIfUnwritten(_ ranges: [ByteRange]) -> Bool {
         withState { state in
             guard !state.isWritten else { return false }
-            for range in ranges { state.markedForPunch.insert(range) }
+            for range in ranges { state.held.insert(range) }
             return true
         }
     }

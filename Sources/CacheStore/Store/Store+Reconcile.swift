@@ -137,8 +137,8 @@ extension Store {
         return try await onDiskQueue { () throws(CacheError) -> Int64 in
             let before = try file.status()
             let gaps = extents.gaps(in: 0..<before.size)
-            guard file.markIfUnwritten(gaps) else { return 0 }
-            _ = try file.punchMarked(in: ByteRangeSet(gaps))
+            guard file.holdIfUnwritten(gaps) else { return 0 }
+            _ = try file.punchHeld(in: ByteRangeSet(gaps))
             return before.diskBytes - (try file.diskBytes())
         }
     }

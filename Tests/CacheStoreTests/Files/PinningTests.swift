@@ -95,6 +95,34 @@ import Testing
         return (testStore, try #require(file.name), wire)
     }
 
+    @Test("The punches of a start leave alone what was fetched since, also after its removal began")
+    func punchesOfAStart() async throws {
+        let directory: TemporaryDirectory
+        do {
+            let killed = try TestStore()
+            directory = killed.directory
+            let file = try killed.fill(1, 0..<300_000)
+            try await killed.commits.flush()
+            try file.write(at: 300_000, TestStore.content(300_000..<900_000))
+            try killed.store.close(isOrderly: false)
+        }
+        let testStore = try TestStore(in: directory)
+        let file = try #require(try await testStore.store.load(TestStore.id(1))?.file)
+        #expect(file.holdIfUnwritten([300_000..<900_000]))
+        try testStore.grow(file, 300_000..<600_000)
+        try await testStore.commits.flush()
+        testStore.commits.cut(file, [300_000..<600_000])
+        _ = try file.punchHeld(in: ByteRangeSet([300_000..<900_000]))
+        // The catalog claims these bytes until the commit.
+        #expect(try file.bytes(300_000..<600_000) == TestStore.content(300_000..<600_000))
+        try await testStore.commits.flush()
+        #expect(
+            try await eventually {
+                try await testStore.commits.flush()
+                return try file.bytes(300_000..<900_000).allSatisfy { $0 == 0 }
+            })
+    }
+
     @Test("Whole blocks are punched at once, and their bytes are still received")
     func wholeBlocksGoAtOnceAndTheirBytesArriveAllTheSame() async throws {
         guard let (testStore, file) = try await filled() else { return }
