@@ -22,7 +22,7 @@ package struct CORSRules: Hashable, Sendable {
     /// The response fields that scripts may read.
     private static let exposed = [
         "Content-Range", "Content-Length", "Accept-Ranges", "ETag", "Last-Modified", "Cache-Status", "Age", "Location",
-        "Retry-After", "Larder-Asset-Id", "X-Request-Id",
+        "Retry-After", "Larder-Asset-Id", "X-Request-Id", "Content-Digest", "Repr-Digest",
     ].joined(separator: ", ")
 
     /// The CORS fields of every response to a page of `origin`. Includes `Vary: Origin` if the response depends on it.

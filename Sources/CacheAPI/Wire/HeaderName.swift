@@ -22,6 +22,8 @@ extension HTTPField.Name {
     static let tracestate = named(TraceContext.stateField)
     static let referrerPolicy = named("Referrer-Policy")
     static let prefer = named("Prefer")
+    static let wantContentDigest = named("Want-Content-Digest")
+    static let wantReprDigest = named("Want-Repr-Digest")
     /// Internal: marks a response for ``ResponseCompression``, which removes the field.
     static let compressionMark = named("Larder-Compress")
     static let preferenceApplied = named("Preference-Applied")

@@ -140,8 +140,8 @@ extension OpenAsset {
             else { return (nil, []) }
             let stated = UpstreamDigest.of(generation)
             guard !tally.differs(from: stated) else { return ((false, state.ledger.extents.runs), []) }
-            if generation.headers["Repr-Digest"] == nil {
-                state.record?.generation.headers.set("Repr-Digest", tally.field)
+            if generation.headers["Repr-Digest"] == nil, let field = tally.field {
+                state.record?.generation.headers.set("Repr-Digest", field)
                 refreshRow(state)
             }
             return ((true, []), [])

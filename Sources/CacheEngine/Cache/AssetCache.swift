@@ -302,6 +302,7 @@ package final class AssetCache: Sendable {
             }
             group.addTask { await self.runMaintenance() }
             group.addTask { await self.scrubber.run(clock: self.clock) }
+            group.addTask(priority: .utility) { await self.computeDigests() }
             group.addTask { await self.every(.seconds(1), self.tidy) }
             group.addTask { await self.sampleEachSecond() }
             group.addTask { await self.every(.seconds(2), self.rereadCredentials) }
@@ -431,6 +432,17 @@ package final class AssetCache: Sendable {
             await logged("damaged bytes could not be removed from the disk") { () async throws(CacheError) in
                 try await self.perform(to: work)
             }
+        }
+    }
+
+    /// Computes the digests of large assets that clients have requested, one at a time, until cancellation.
+    private func computeDigests() async {
+        for await order in context.digests.orders {
+            defer { context.digests.finished(order) }
+            // An asset that cannot be opened has no digest; its reads report the error.
+            guard let asset = try? await evictor.openKnown(order.asset) else { continue }
+            _ = await asset.representationDigest(order.algorithm, isForeground: false)
+            context.openAssets.release(asset)
         }
     }
 

@@ -38,6 +38,8 @@ struct EngineContext: Sendable {
     let paths: UpstreamPaths
     /// Store work that reads leave to a background task.
     let maintenance = MaintenanceQueue()
+    /// Digests that clients have requested.
+    let digests = DigestRegistry()
     let wallClock: any WallClock
     /// The time since the start of the service; it never decreases.
     let uptime: @Sendable () -> Duration

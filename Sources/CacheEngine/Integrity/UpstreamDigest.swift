@@ -6,10 +6,7 @@ import Synchronization
 
 /// A digest of the complete representation that the upstream stated.
 struct UpstreamDigest: Hashable {
-    /// The supported algorithms, with their names in `Repr-Digest`.
-    enum Algorithm: String { case sha256 = "sha-256", sha512 = "sha-512", md5 = "md5" }
-
-    let algorithm: Algorithm
+    let algorithm: DigestAlgorithm
     let value: Data
 
     /// The digests in `Repr-Digest` (RFC 9530 §3), `Content-MD5` (RFC 1864) and `x-amz-checksum-sha256`. Malformed
@@ -44,20 +41,29 @@ struct UpstreamDigest: Hashable {
     private init?(member: Substring) {
         let parts = member.split(separator: ":", omittingEmptySubsequences: false)
         guard parts.count >= 3, parts[0].hasSuffix("="), parts[2].isEmpty || parts[2].hasPrefix(";"),
-            let algorithm = Algorithm(rawValue: String(parts[0].dropLast()))
+            let algorithm = DigestAlgorithm(rawValue: String(parts[0].dropLast()))
         else { return nil }
         self.init(algorithm, base64: String(parts[1]))
     }
 
     /// Nil unless the value is Base64 of the algorithm's length.
-    private init?(_ algorithm: Algorithm, base64: String) {
+    private init?(_ algorithm: DigestAlgorithm, base64: String) {
         guard let value = Data(base64Encoded: base64), value.count == algorithm.byteCount else { return nil }
         self.algorithm = algorithm
         self.value = value
     }
 }
 
-extension UpstreamDigest.Algorithm {
+extension DigestAlgorithm {
+    /// A hash state without bytes.
+    fileprivate var hash: any HashFunction {
+        switch self {
+        case .sha256: SHA256()
+        case .sha512: SHA512()
+        case .md5: Insecure.MD5()
+        }
+    }
+
     /// The length of the digest in bytes.
     fileprivate var byteCount: Int {
         switch self {
@@ -68,14 +74,11 @@ extension UpstreamDigest.Algorithm {
     }
 }
 
-/// Computes the digests of a representation from its bytes in order: SHA-256, and the algorithms that the upstream
-/// stated.
+/// Computes digests of bytes in order.
 final class DigestAccumulator: Sendable {
-    /// The hash states; nil: not needed.
     private struct Sums {
-        var sha256 = SHA256()
-        var sha512: SHA512?
-        var md5: Insecure.MD5?
+        /// The hash states. An array, because its elements are changed in place.
+        var hashes: [(algorithm: DigestAlgorithm, hash: any HashFunction)]
         var byteCount: Int64 = 0
     }
 
@@ -91,39 +94,48 @@ final class DigestAccumulator: Sendable {
     }
 
     /// Creates the hash states for SHA-256 and the stated algorithms.
-    init(for stated: [UpstreamDigest]) {
-        sums = Mutex(
-            Sums(
-                sha512: stated.contains { $0.algorithm == .sha512 } ? SHA512() : nil,
-                md5: stated.contains { $0.algorithm == .md5 } ? Insecure.MD5() : nil))
+    convenience init(for stated: [UpstreamDigest]) {
+        self.init(Set(stated.map(\.algorithm)).union([.sha256]))
     }
+
+    /// Creates the hash states for these algorithms.
+    init(_ algorithms: Set<DigestAlgorithm>) { sums = Mutex(Sums(hashes: algorithms.map { ($0, $0.hash) })) }
 
     /// The number of bytes that were added.
     var byteCount: Int64 { sums.withLock { $0.byteCount } }
 
     /// Adds the next bytes.
-    func update(_ bytes: ByteBuffer) {
-        bytes.withUnsafeReadableBytes { bytes in
-            sums.withLock { sums in
-                sums.sha256.update(bufferPointer: bytes)
-                sums.sha512?.update(bufferPointer: bytes)
-                sums.md5?.update(bufferPointer: bytes)
-                sums.byteCount += Int64(bytes.count)
-            }
+    func update(_ bytes: ByteBuffer) { bytes.withUnsafeReadableBytes(update) }
+
+    /// As above, for an array.
+    func update(_ bytes: [UInt8]) { bytes.withUnsafeBytes(update) }
+
+    private func update(_ bytes: UnsafeRawBufferPointer) {
+        sums.withLock { sums in
+            for index in sums.hashes.indices { sums.hashes[index].hash.update(bufferPointer: bytes) }
+            sums.byteCount += Int64(bytes.count)
         }
+    }
+
+    /// The digests of the bytes that were added.
+    func digests() -> [DigestAlgorithm: Data] {
+        let hashes = sums.withLock { $0.hashes }
+        return Dictionary(
+            hashes.map { algorithm, hash in (algorithm, hash.finalize().withUnsafeBytes { Data($0) }) },
+            uniquingKeysWith: { $1 })
     }
 
     /// Whether a stated digest differs from the computed one.
     func differs(from stated: [UpstreamDigest]) -> Bool {
-        let found = sums.withLock { sums in
-            [
-                .sha256: Data(sums.sha256.finalize()), .sha512: sums.sha512.map { Data($0.finalize()) },
-                .md5: sums.md5.map { Data($0.finalize()) },
-            ] as [UpstreamDigest.Algorithm: Data?]
-        }
-        return stated.contains { digest in found[digest.algorithm]?.map { $0 != digest.value } ?? false }
+        let found = digests()
+        return stated.contains { digest in found[digest.algorithm].map { $0 != digest.value } ?? false }
     }
 
-    /// The value of `Repr-Digest` with the SHA-256.
-    var field: String { "sha-256=:\(sums.withLock { Data($0.sha256.finalize()) }.base64EncodedString()):" }
+    /// The value of `Repr-Digest` with the SHA-256; nil if it was not computed.
+    var field: String? { digests()[.sha256].map { DigestAlgorithm.sha256.member($0) } }
+}
+
+extension DigestAlgorithm {
+    /// A member of a dictionary of digests (RFC 9530 §2).
+    func member(_ digest: Data) -> String { "\(rawValue)=:\(digest.base64EncodedString()):" }
 }

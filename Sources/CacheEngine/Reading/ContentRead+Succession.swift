@@ -68,11 +68,11 @@ extension ContentRead {
     }
 
     /// Joins the successor and requests the whole segment there. Nil if there is no successor, the plan has more than
-    /// one run, too many bytes were sent, or the successor differs in length or is not stored.
+    /// one run, the response has a digest, too many bytes were sent, or the successor differs in length or is not stored.
     private func move() -> Move? {
         let former = source
         guard plan.body.count == 1, case .bytes(let whole)? = plan.body.first,
-            let run = state.withLock({ $0.isFinished ? nil : $0.run }),
+            let run = state.withLock({ $0.isFinished || $0.isDigested ? nil : $0.run }),
             run.lowerBound - whole.lowerBound <= Self.mostCompared
         else { return nil }
         let sent = whole.lowerBound..<run.lowerBound

@@ -50,6 +50,8 @@ package final class ContentRead: Sendable {
         var unlogged: ByteRange?
         /// A result or an error that arrived after `.later` was returned; the next call consumes it.
         var late: Result<(chunk: ByteRange, bytes: ByteBuffer), CacheError>?
+        /// Whether the response has a digest of this generation. Then no other one may continue it.
+        var isDigested = false
         /// How often the file returned bytes that could not be used.
         var badCount = 0
 

@@ -135,7 +135,7 @@ import Testing
     private func field(of asset: LoopbackAsset) -> String {
         let tally = DigestAccumulator(for: [])
         tally.update(ByteBuffer(bytes: asset.bytes(0..<asset.size)))
-        return tally.field
+        return tally.field ?? ""
     }
 
     private func scrubbed(_ cache: AssetCache) async throws -> ScrubReport {

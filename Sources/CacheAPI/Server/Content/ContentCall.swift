@@ -44,6 +44,9 @@ struct ContentCall: Sendable {
         }
     }
 
+    /// Whether the client asks for a digest (RFC 9530 §4), which needs a wait.
+    var wantsDigest: Bool { fields.contains(.wantContentDigest) || fields.contains(.wantReprDigest) }
+
     /// The time limit of `Larder-Timeout`; nil without the field. Throws `.malformedRequest` for an invalid value.
     func timeout() throws(CacheError) -> Duration? {
         guard let text = fields[.larderTimeout] else { return nil }

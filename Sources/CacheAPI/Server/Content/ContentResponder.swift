@@ -51,10 +51,10 @@ struct ContentResponder: Sendable {
     /// Returns the response with the first bytes of its body; nil if ``answer(_:)`` must answer.
     ///
     /// That is the case if the asset is not open and fresh, if bytes are not on disk or not in the page cache, if the
-    /// client is not authorized, if `CDN-Loop` names this service, or if the request has `Larder-Timeout`.
+    /// client is not authorized, if `CDN-Loop` names this service, or if the request has `Larder-Timeout` or asks for a digest.
     func answerAtOnce(_ call: ContentCall) -> ContentResponse? {
         guard isFastPathEnabled, case .mounted(let origin, let path) = call.content,
-            !call.fields.contains(.larderTimeout), !call.isLoop(to: reader.loopName)
+            !call.fields.contains(.larderTimeout), !call.wantsDigest, !call.isLoop(to: reader.loopName)
         else { return nil }
         let reference = AssetReference.mounted(origin: origin, path: path, key: nil)
         var admission = Admission(nil)
@@ -161,8 +161,9 @@ struct ContentResponder: Sendable {
         _ trace: RequestTrace?
     ) async throws(ReadFailure) -> ContentResponse {
         do {
+            let digests = await digests(of: read, call)
             let first = read.plan.body.isEmpty ? nil : try await read.next(atMost: ContentBody.firstBytes)
-            return content(read, first.map { .bytes($0) } ?? .end, call, admission, note, trace)
+            return content(read, first.map { .bytes($0) } ?? .end, call, admission, note, trace, digests)
         } catch {
             note.add(read.finish(.failed(error)))
             var outcome = read.outcome
@@ -172,6 +173,14 @@ struct ContentResponder: Sendable {
             failure.isCounted = true
             throw failure
         }
+    }
+
+    /// The digest fields that the client asks for. `Content-Digest` of a response to HEAD would be that of no bytes.
+    private func digests(of read: ContentRead, _ call: ContentCall) async -> HeaderList {
+        guard call.wantsDigest else { return [:] }
+        let content = call.isHead ? nil : DigestAlgorithm.preferred(in: call.fields[values: .wantContentDigest])
+        return await read.digestFields(
+            content: content, representation: .preferred(in: call.fields[values: .wantReprDigest]))
     }
 
     // MARK: Parts of responses
@@ -214,7 +223,7 @@ struct ContentResponder: Sendable {
     /// The response for a read. 412 and 416 become problem documents.
     private func content(
         _ read: ContentRead, _ first: ContentRead.ReadStep, _ call: ContentCall, _ admission: Admission,
-        _ note: RequestLogContext, _ trace: RequestTrace?
+        _ note: RequestLogContext, _ trace: RequestTrace?, _ digests: HeaderList = [:]
     ) -> ContentResponse {
         let note = noted(read, admission, note, trace)
         let body = ContentBody(read, note: note, stopwatch: call.stopwatch)
@@ -227,6 +236,7 @@ struct ContentResponder: Sendable {
             restrict(&fields, admission.sharing)
             if read.plan.status == 416 { fields[.acceptRanges] = "bytes" }
         }
+        for digest in HTTPFields(digests) { fields[digest.name] = digest.value }
         read.sign(&fields)
         if let renewal = admission.renewal, !isUnmet {
             // The renewed cookie of a signature (RFC 9246 §3.3). No cache must keep such a field.
