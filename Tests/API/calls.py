@@ -268,6 +268,9 @@ class Calls:
         self.refused("patchAsset", self.one, body=patch(tags=[""]), status=422, code="invalidField")
         extents = self.call("listExtents", self.one).to_dict()["items"]
         expect(sum(extent["length"] for extent in extents) == files.SIZE, "listExtents: wrong sum")
+        checksums = self.call("getIntegrity", self.one, kind="Integrity")
+        expect(checksums.complete and checksums.next_cursor is None, "getIntegrity: incomplete")
+        expect(sum(item.length for item in checksums.items) == files.SIZE, "getIntegrity: wrong sum")
         self.refused("getMedia", self.one, status=422, code="unsupportedMedia")
         self.call("readMounted", "demo", "list.m3u8", kind=self.types.File)
         playlist = self.call("probe", body=self.models.ProbeRequest(origin="demo", path="list.m3u8"), kind="ProbeReport")

@@ -42,7 +42,7 @@ def examine_running(service, search):
         document(f"/v1/explain?origin={name}&path=a.bin", "/v1/explain")
     for asset in service.api("GET", "/v1/assets").json.get("items", [])[:MAX_ITEMS]:
         place = f"/v1/assets/{asset.get('assetId', '')}"
-        for part in ("", "/extents", "/map", "/media"):
+        for part in ("", "/extents", "/integrity", "/map", "/media"):
             document(place + part, "/v1/assets/{assetId}" + part)
     for job in service.api("GET", "/v1/jobs").json.get("items", [])[:MAX_ITEMS]:
         for part in ("", "/items"):

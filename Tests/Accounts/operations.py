@@ -54,6 +54,7 @@ ROWS = {
     "listExtents": Row("read", "asset", "asset"),
     "dropExtents": Row("write", "asset", "asset", query="offset=0&length=1"),
     "mapAsset": Row("read", "asset", "asset"),
+    "getIntegrity": Row("read", "asset", "asset"),
     "getMedia": Row("read", "asset", "playlist"),
     "cancelFills": Row("write", "asset", "asset"),
     "listFills": Row("read", "checked", "fills"),

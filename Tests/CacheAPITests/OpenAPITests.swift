@@ -103,6 +103,7 @@ import Testing
         ("LoadFigures", [Self.stats["load"] ?? .null]),
         ("LoadCounts", [Self.stats["load"]?["reads"] ?? .null]),
         ("IntegrityFigures", [Self.stats["integrity"] ?? .null]),
+        ("Integrity", [Samples.checksums].map { IntegrityDocument($0).json }),
         ("MapBucket", [AssetMapDocument.Bucket(MapBucket(range: 0..<10, cached: 0.5, heat: 2)).json]),
         ("Origin", Self.observedOrigins),
         ("Observation", Self.observedOrigins[0]["observations"]?.array ?? []),

@@ -2,12 +2,17 @@
 
 import base64
 import hashlib
+import pathlib
+import subprocess
+import sys
+import tempfile
 
 from suite import asset, check, table
 
 SECTION = (22, "Digests of content and representation")
 SIZE = 300_000
 BLOCK = 262_144
+VERIFY = pathlib.Path(__file__).resolve().parents[2] / "examples" / "verify.py"
 
 
 def digest(algorithm, body):
@@ -225,3 +230,56 @@ def persistent(t):
             response = connection.response("GET", f"range {number}")
             t.expect(response, 206, body=t.bytes(*run))
             expect_digests(t, response, None, digest("sha-256", t.bytes(*run)) if number % 3 else None)
+
+
+# Checksums of blocks
+
+@table(
+    "examples/verify.py compares a copy with the checksums of the blocks", rfc="9530 §1", larder_only=True,
+    rows=[
+        ("the same file", 0, ""), ("a changed byte", 1, "262144-299999: "), ("a shorter file", 1, "the content ends"),
+        ("a longer file", 1, "the content has 300001 bytes"), ("the response", 0, ""),
+        ("a response of another generation", 2, "ETag"), ("a page for each block", 0, ""),
+        ("a part of the asset is cached", 0, "1 blocks compared, 1000 of"), ("all of it is required", 2, "no checksum"),
+        ("all bytes were removed", 2, "404"), ("an unknown asset", 2, "404"), ("no service", 2, ""),
+    ],
+)  # fmt: skip
+def verify(t, name, status, message):
+    if t.peer.tls:
+        return
+    body, options, query = t.bytes(0, SIZE), [], ""
+    t.upstream(asset(SIZE))
+    is_partial = name in ("a part of the asset is cached", "all of it is required")
+    if is_partial:
+        body = t.bytes(0, 3_000_000)
+        t.upstream(asset(len(body)))
+        t.origin(readAheadBytes=0)
+    first = t.get(range="bytes=0-999" if is_partial else None)
+    identifier = "0" * 32 if name == "an unknown asset" else first.get("Larder-Asset-Id")
+    service = "http://{}:{}".format(*t.peer.address)
+    if name == "a changed byte":
+        body = body[:-1] + bytes([body[-1] ^ 1])
+    elif name == "a shorter file":
+        body = body[:-1]
+    elif name == "a longer file":
+        body += b"x"
+    elif name == "all of it is required":
+        options = ["--complete"]
+    elif name == "all bytes were removed":
+        t.api("DELETE", f"/v1/assets/{identifier}/extents?length={SIZE}")
+    elif name == "a page for each block":
+        query = "?limit=1"
+    with tempfile.TemporaryDirectory() as directory:
+        content = pathlib.Path(directory) / "content"
+        content.write_bytes(body)
+        if name == "the response":
+            content = service + t.target()
+        elif name == "a response of another generation":
+            other = t.other_upstream(asset(SIZE, etag='"v2"'))
+            content = other.url + "/media.mp4"
+        place = "http://127.0.0.1:9" if name == "no service" else service
+        document = f"{place}/v1/assets/{identifier}/integrity{query}"
+        command = [sys.executable, str(VERIFY), *options, str(content), document]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    if done.returncode != status or message not in done.stdout + done.stderr:
+        t.fail(f"exit status {done.returncode}, expected {status}: {done.stdout}{done.stderr}")

@@ -31,6 +31,9 @@ struct AssetController: Controller {
         Route(.get, "/v1/assets/{assetId}/map", .scope(.read), readsQuery: true, limits: .asset) {
             try await $0.map($1, $2)
         },
+        Route(.get, "/v1/assets/{assetId}/integrity", .scope(.read), readsQuery: true, limits: .asset) {
+            try await $0.integrity($1, $2)
+        },
         Route(.get, "/v1/assets/{assetId}/media", .scope(.read), limits: .asset) {
             .json(MediaDocument(try await $0.media.media(of: $2.assetID(), for: $2.reader?.owner)))
         },
@@ -87,6 +90,14 @@ struct AssetController: Controller {
         _ = try request.query(accepting: [])
         let extents = try await assets.extents(of: context.assetID())
         return .json(ListDocument(items: extents.map(RangeDocument.init)))
+    }
+
+    /// Lists the checksums of the stored blocks of an asset page by page.
+    private func integrity(_ request: Request, _ context: APIContext) async throws -> Response {
+        let query = try request.query(accepting: ["limit", "cursor"])
+        let checksums = try await assets.checksums(
+            of: context.assetID(), limit: try query.limit(), cursor: query.string("cursor"))
+        return .json(IntegrityDocument(checksums))
     }
 
     /// Deletes the cached bytes of one range.

@@ -278,7 +278,8 @@ extension CacheError.Code {
             cause: """
                 the state does not permit the action: a scrub is in progress, a job is unfinished, `Idempotency-Key` \
                 was used for another job, `maxPinned` would be exceeded, a fill was cancelled by an administrator, \
-                or the upstream forbids storing the asset of a prefetch item
+                the checksums of encrypted content are requested, or the upstream forbids storing the asset of a \
+                prefetch item
                 """,
             remedy: "`detail` names the state; wait, or change it"),
         Row(

@@ -21,6 +21,15 @@ extension AssetTarget {
         return target
     }
 
+    /// Throws `.readerRequired` for content that is private to its readers: a request without their fields gets none of
+    /// it.
+    func requireContentForAll() throws(CacheError) {
+        guard !isReadersOwn, settings.forwarded.isEmpty else {
+            throw CacheError(
+                .readerRequired, "Content of an origin with forward is private to its readers; read it by its path.")
+        }
+    }
+
     /// The error for a request that only a reader may cause.
     static let readerRequired = CacheError(
         .readerRequired,

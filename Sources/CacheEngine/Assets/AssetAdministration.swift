@@ -143,10 +143,10 @@ package struct AssetAdministration: Sendable {
     // MARK: Parts
 
     /// The error for an asset that is not in the catalog.
-    private static func unknown(_ id: AssetID) -> CacheError { CacheError(.notFound, "There is no asset \(id).") }
+    static func unknown(_ id: AssetID) -> CacheError { CacheError(.notFound, "There is no asset \(id).") }
 
     /// The asset with a new hold; throws `.notFound` if it is unknown.
-    private func held(_ id: AssetID) async throws(CacheError) -> OpenAsset {
+    func held(_ id: AssetID) async throws(CacheError) -> OpenAsset {
         guard let asset = try await evictor.openKnown(id) else { throw Self.unknown(id) }
         guard asset.record != nil else {
             context.openAssets.release(asset)

@@ -71,10 +71,7 @@ package final class ContentReader: Sendable {
         of reference: AssetReference, _ request: ContentRequest, _ options: ReadOptions
     ) async throws(CacheError) -> AssetTarget {
         let plain = try await targets.target(of: reference, resolvedBy: resolver)
-        if case .known = reference, plain.isReadersOwn || !plain.settings.forwarded.isEmpty {
-            throw CacheError(
-                .readerRequired, "Content of an origin with forward is private to its readers; read it by its path.")
-        }
+        if case .known = reference { try plain.requireContentForAll() }
         guard !plain.settings.forwarded.isEmpty else { return plain }
         return try await withDeadline(options.timeout ?? plain.settings.readTimeout, .read, clock: clock) {
             [self] () async throws(CacheError) in try await forwardedFields.target(of: request, at: plain)

@@ -133,7 +133,7 @@ import Testing
             let list = try await service.call("GET", "/v1/assets?prefix=/o/media/public/", token).json()
             #expect(list["items"]?.array.count == 1)
             let id = try #require(list["items"]?.array.first?["assetId"]?.plain)
-            for view in ["", "/content", "/extents", "/map"] {
+            for view in ["", "/content", "/extents", "/integrity", "/map"] {
                 #expect(try await service.call("GET", "/v1/assets/\(id)\(view)", token).status == 200, "\(view)")
             }
             #expect(try await service.send("POST", "/v1/probe", token, inside).status == 200)

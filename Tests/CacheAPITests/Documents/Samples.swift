@@ -27,6 +27,11 @@ enum Samples {
             generation: Generation(receivedAt: time),
             createdAt: time, lastAccessAt: time), cachedBytes: 0, diskBytes: 0)
 
+    static let checksums = AssetChecksums(
+        record: asset.record, cachedBytes: 300_000,
+        items: [.init(range: 0..<262_144, crc32C: 0x5B4_C3AE), .init(range: 262_144..<300_000, crc32C: .max)],
+        nextCursor: "c")
+
     static let timings = TransferTimings(
         nameLookup: .milliseconds(1), connect: .milliseconds(2), tls: nil, firstByte: .milliseconds(9),
         total: .milliseconds(10))

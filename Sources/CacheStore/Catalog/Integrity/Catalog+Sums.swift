@@ -18,6 +18,22 @@ extension Catalog {
         do { return try pool.read { db in try Self.hasRow(file, db) } } catch { throw failure(error) }
     }
 
+    /// Returns a page of the checksums of a file, in the order of their offsets, of runs inside `extents`; without damaged
+    /// rows. Throws `.invalidField("cursor")` for a cursor of another file.
+    package func sumPage(
+        of file: Int64, in extents: ByteRangeSet, limit: Int, cursor: String?
+    ) async throws(CacheError) -> (items: [BlockChecksums.Piece], nextCursor: String?) {
+        let position = try cursor.map { (text) throws(CacheError) in try PageCursor(text, list: "checksums") }
+        guard position == nil || position?.tie == String(file) else { throw PageCursor.refusal }
+        let start = max(0, position?.value ?? 0)
+        let found = try await read { db in
+            try ChecksumTable.sums(of: file, from: start, in: extents, limit: limit + 1, db)
+        }
+        let page = Array(found.prefix(limit))
+        guard found.count > limit, let last = page.last else { return (page, nil) }
+        return (page, PageCursor(list: "checksums", value: last.range.upperBound, tie: String(file)).text)
+    }
+
     /// Whether the file was written before checksums existed. Blocks.
     func isUnsummed(_ file: Int64) throws(CacheError) -> Bool {
         do {

@@ -30,6 +30,21 @@ enum ChecksumTable {
         return found
     }
 
+    /// Reads at most `limit` checksums of runs inside `extents`, from `offset` on, without damaged rows.
+    static func sums(
+        of file: Int64, from offset: Int64, in extents: ByteRangeSet, limit: Int, _ db: Database
+    ) throws -> [BlockChecksums.Piece] {
+        let rows = try Row.fetchCursor(
+            db, sql: "SELECT row, sums FROM sums WHERE file = ? AND row >= ? ORDER BY row",
+            arguments: [file, offset / ChecksumRow.span])
+        var found: [BlockChecksums.Piece] = []
+        while found.count < limit, let row = try rows.next() {
+            let pieces = ChecksumRow.decode(row[1], file: file, row: row[0])?.pieces ?? []
+            found += pieces.filter { $0.range.lowerBound >= offset && extents.contains($0.range) }
+        }
+        return Array(found.prefix(limit))
+    }
+
     /// Records checksums for new extents. `written` are the checksums computed during the write; `look` computes the
     /// others from the file. Returns the ranges that do not match an earlier checksum or cannot be read.
     static func claim(
