@@ -2,6 +2,7 @@ import CacheAPI
 import CacheCore
 import CacheEngine
 import CacheStore
+import Foundation
 
 /// A parser of external input, with valid example inputs.
 package struct Surface: Sendable {
@@ -66,6 +67,18 @@ package struct Surface: Sendable {
             let isOdd = text.utf8.count % 2 == 1
             if isOdd { _ = RequestDirectives(["Cache-Control": text, "Pragma": text]) }
             return isOdd || CacheControl.parse([text]).maxAge ?? .zero >= .zero
+        },
+        Surface(
+            name: "Want-Repr-Digest",
+            seeds: ["sha-256=10, sha-512=5;a=b", "md5=1, sha-512=0", "sha-256=(1 2), sha-512"]
+        ) { text in
+            guard let chosen = DigestAlgorithm.preferred(in: [text]) else { return true }
+            return chosen != .md5 && text.contains(chosen.rawValue + "=")
+        },
+        Surface(name: "sealed key", seeds: [sealedKey]) { bytes in
+            let master = MasterKey(id: "test", key: Array(0..<32))
+            let isOpened = SealedKey(masterKey: "test", bytes: Data(bytes)).opened(with: master, of: 1) != nil
+            return isOpened == (bytes == sealedKey)
         },
         Surface(name: "entity tag", seeds: ["W/\"a\"", "\"b\""]) { text in
             EntityTag(text).map { EntityTag($0.description) == $0 } ?? true
@@ -162,6 +175,11 @@ package struct Surface: Sendable {
             return text.utf8.count >= 1 << 16 || (try? JSONParser.parse(json.text.utf8)) == json
         }
     ]
+
+    /// The bytes 32 to 63 as the key of the file 1, sealed with the master key of the bytes 0 to 31.
+    private static let sealedKey = Array(
+        Data(base64Encoded: "AAECAwQFBgcICQoLZyP0OOHA5DylaL2gncRWQrPntQfETmlLAF7fviFUPo11s7aP59wNHw4zLsTuv/hg")
+            ?? Data())
 
     /// One header field per line.
     private static func headers(_ text: String) -> HeaderList {

@@ -1,5 +1,5 @@
 import CacheCore
-import Crypto
+package import Crypto
 package import Foundation
 
 /// The key of one file, encrypted with a master key: AES-256-GCM, authenticated together with the serial of the file
@@ -31,7 +31,7 @@ package struct SealedKey: Hashable, Sendable {
     }
 
     /// The key of the file; nil if the master key is another one, or the sealed key is damaged.
-    func opened(with master: MasterKey, of serial: Int64) -> SymmetricKey? {
+    package func opened(with master: MasterKey, of serial: Int64) -> SymmetricKey? {
         guard let box = try? AES.GCM.SealedBox(combined: bytes),
             let key = try? AES.GCM.open(box, using: master.key, authenticating: Self.context(serial, master.id)),
             key.count == 32
