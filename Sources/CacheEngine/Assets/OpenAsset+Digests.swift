@@ -4,8 +4,8 @@ import Foundation
 
 /// Digests of stored bytes.
 extension OpenAsset {
-    /// The digest of the complete representation. Nil if it is neither known nor computed: bytes are missing or damaged,
-    /// or the upstream has stated another digest.
+    /// The digest of the complete representation. Nil if it is neither known nor computed: bytes are missing or
+    /// damaged, or the upstream has stated another digest.
     ///
     /// - Parameter isForeground: whether a response waits. A computation is then subject to the limits of
     ///   ``DigestRegistry``; a longer one is queued.

@@ -32,8 +32,8 @@ package struct AssetChecksums: Sendable {
 extension AssetAdministration {
     /// Returns a page of the checksums of an asset's stored blocks, as the catalog has them; the bytes are not read.
     ///
-    /// Throws `.notFound` if the asset is unknown, `.readerRequired` if its content is private to its readers, `.conflict`
-    /// if it is encrypted, and `.invalidField("cursor")` for a cursor of another generation.
+    /// Throws `.notFound` if the asset is unknown, `.readerRequired` if its content is private to its readers,
+    /// `.conflict` if it is encrypted, and `.invalidField("cursor")` for a cursor of another generation.
     package func checksums(of id: AssetID, limit: Int, cursor: String?) async throws(CacheError) -> AssetChecksums {
         let asset = try await held(id)
         defer { context.openAssets.release(asset) }

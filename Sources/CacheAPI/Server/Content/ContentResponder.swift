@@ -51,7 +51,8 @@ struct ContentResponder: Sendable {
     /// Returns the response with the first bytes of its body; nil if ``answer(_:)`` must answer.
     ///
     /// That is the case if the asset is not open and fresh, if bytes are not on disk or not in the page cache, if the
-    /// client is not authorized, if `CDN-Loop` names this service, or if the request has `Larder-Timeout` or asks for a digest.
+    /// client is not authorized, if `CDN-Loop` names this service, or if the request has `Larder-Timeout` or asks for a
+    /// digest.
     func answerAtOnce(_ call: ContentCall) -> ContentResponse? {
         guard isFastPathEnabled, case .mounted(let origin, let path) = call.content,
             !call.fields.contains(.larderTimeout), !call.wantsDigest, !call.isLoop(to: reader.loopName)
