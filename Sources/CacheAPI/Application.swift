@@ -6,7 +6,7 @@ import HummingbirdCore
 import NIOCore
 import NIOHTTP1
 import ReaderAccess
-package import ServiceLifecycle
+import ServiceLifecycle
 
 /// Makes the HTTP server for `cache`, to run in a service group or in tests.
 ///

@@ -173,7 +173,7 @@ extension PendingWork {
         // The later work is applied in the order of a commit.
         for asset in later.removals { remove(asset) }
         for cut in later.cuts.values { self.cut(cut) }
-        for work in later.begun.values { begin(work.record, file: work.file) }
+        for work in later.begun.values { begin(work.record, file: work.file, converting: work.former) }
         for record in later.refreshed.values { refresh(record) }
         for (serial, added) in later.growth {
             for range in added.ranges.runs { grow(added.file, serial, range, at: later.oldest) }

@@ -1,6 +1,6 @@
 import CacheCore
 import NIOCore
-package import ServiceLifecycle
+import ServiceLifecycle
 import Synchronization
 
 /// The HTTP server with its helpers.
