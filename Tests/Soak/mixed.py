@@ -10,6 +10,7 @@ early, as a broken one.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -225,11 +226,11 @@ class Soak:
         number = self.larder.process.pid
         status = pathlib.Path(f"/proc/{number}/status").read_text()
         resident = int(status.split("VmRSS:")[1].split()[0]) << 10
-        disk = sum(
-            os.lstat(os.path.join(place, file)).st_blocks * 512
-            for place, _, files in os.walk(self.larder.store / "assets")
-            for file in files
-        )
+        disk = 0
+        for place, _, files in os.walk(self.larder.store / "assets"):
+            for file in files:
+                with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+                    disk += os.lstat(os.path.join(place, file)).st_blocks * 512
         self.samples.append((time.monotonic() - self.began, resident, len(os.listdir(f"/proc/{number}/fd")), disk))
 
     # The run

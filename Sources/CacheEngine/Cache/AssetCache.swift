@@ -221,8 +221,7 @@ package final class AssetCache: Sendable {
         try await configuration.loadOrigins()
         await logged("credentials could not be read", rereadCredentials)
         // Until the files are counted: otherwise fills would get the space of an empty store.
-        let estimate = try await catalog.totals().cachedBytes
-        context.space.with { $0.usedBytes = estimate }
+        if let bytes = await catalog.estimatedBytes() { context.space.with { $0.usedBytes = bytes } }
         try evictor.measureDisk()
         phase.withLock { $0 = .ready }
         context.events.publish(.readiness(isReady: true, reasons: []))

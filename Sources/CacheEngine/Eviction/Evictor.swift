@@ -48,7 +48,6 @@ struct Evictor: Sendable {
     /// Evicts until there is no excess, nothing more can be evicted, or the round is over.
     private func evict() async throws(CacheError) {
         guard !context.store.isReadByFormerProcess else { return grantOverLimit() }
-        guard !space.awaitsCount(at: context.uptime()) else { return }  // asked again each second, and after the count
         try measureDisk()
         var tried: Set<SegmentID> = []
         try await keepQuotas(besides: &tried)
@@ -57,6 +56,8 @@ struct Evictor: Sendable {
             // The excess is computed for every batch, because reservations and releases continue.
             let (excess, reason, isAwaited) = space.excess()
             guard excess > 0 else { break }
+            // Only new segments are known before the count. The excess is looked at each second, and after the count.
+            if reason != .freeDisk, space.awaitsCount(at: context.uptime()) { return }
             guard
                 let gone = try await evictBatch(
                     toFree: excess, because: reason, isUrgent: isAwaited, besides: &tried)

@@ -153,6 +153,11 @@ extension Catalog {
     /// Decodes the tags. Most assets have none: the empty list skips the JSON decoder.
     private static func tags(_ json: String) throws -> [String] { json == "[]" ? [] : try RowCoding.value(json: json) }
 
+    /// The claimed bytes of all assets, for a start; nil if the catalog cannot tell. Damage is left to those who need the rows.
+    package func estimatedBytes() async -> Int64? {
+        try? await pool.read { db in try Int64.fetchOne(db, sql: "SELECT coalesce(sum(cached_bytes), 0) FROM assets") }
+    }
+
     /// Returns the sums over all rows, without pending work.
     package func totals() async throws(CacheError) -> CatalogTotals {
         try await read { db in

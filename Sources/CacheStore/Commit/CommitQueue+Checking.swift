@@ -1,4 +1,5 @@
 package import CacheCore
+import Synchronization
 
 /// Result of comparing a file's bytes with their checksums.
 package enum CheckedBytes: Hashable, Sendable {
@@ -79,7 +80,13 @@ extension CommitQueue {
     /// Throws `.assetChanged` if no row references the file any more.
     private func checkRow(of file: SparseFile) throws(CacheError) {
         guard let name = file.name else { return }
-        let hasRow = try unlessDamaged(true) { () throws(CacheError) in try store.catalog.hasRow(of: name.serial) }
+        let hasRow = try unlessDamaged(true) { () throws(CacheError) in
+            if try store.catalog.hasRow(of: name.serial) { return true }
+            // The row of a new asset can be pending, or a part of the commit in progress.
+            waitForCommit()
+            return try store.catalog.hasRow(of: name.serial)
+                || pending.withLock { $0.begun[name.asset]?.file === file }
+        }
         if !hasRow { throw CacheError(.assetChanged, "The asset was removed while its bytes were read.") }
     }
 

@@ -197,6 +197,9 @@ package final class CommitQueue: Sendable {
         }
     }
 
+    /// Returns when no commit is in progress. Blocks.
+    func waitForCommit() { queue.sync {} }
+
     /// As `flush`, for callers that may block.
     func commitNow() throws(CacheError) { try queue.sync { commit() }.get() }
 

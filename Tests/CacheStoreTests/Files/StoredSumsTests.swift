@@ -55,6 +55,9 @@ import TestChance
     func bytesOfARemovedAsset() async throws {
         let testStore = try TestStore()
         let file = try testStore.fill(1, 0..<400_000)
+        // The row of a new asset is not committed yet.
+        try damage(testStore.store.layout.path(of: try #require(file.name)), at: 300_000)
+        #expect(try testStore.commits.check(300_000..<300_001, of: file) == .bad([262_144..<400_000]))
         try await testStore.commits.flush()
         testStore.commits.discard(TestStore.id(1))
         #expect(try testStore.commits.check(0..<1000, of: file) == .right([0..<BlockChecksums.blockBytes]))
