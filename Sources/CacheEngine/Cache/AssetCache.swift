@@ -117,7 +117,7 @@ package final class AssetCache: Sendable {
     let stateWriter: EvictionStateWriter
     /// Whether a search for obsolete assets runs, and whether it is to be repeated.
     private let renewal = Mutex((isRunning: false, isDue: false))
-    private let clock: any Clock<Duration>
+    let clock: any Clock<Duration>
     /// Guards the uptime of the last search for expired assets; nil: none yet.
     private let expiredAt = Mutex<Duration?>(nil)
     /// Whether the data directory was missing at the last check.
@@ -125,7 +125,7 @@ package final class AssetCache: Sendable {
     /// Guards the readiness.
     private let phase = Mutex(Readiness.starting)
     /// Has an element once the store is to be handed over.
-    private let handOvers = AsyncStream<Void>.makeStream()
+    let handOvers = AsyncStream<Void>.makeStream()
 
     /// Creates the cache of an open store; `prepare` and `run` must follow.
     package init(dependencies: Dependencies, settings: Settings) {
@@ -248,27 +248,6 @@ package final class AssetCache: Sendable {
         if isLeaving { await leave() }
         context.openAssets.closeAll()
         await context.diskThreads.shutdown()
-    }
-
-    /// Gives the store to the next process: no task and no fill writes any more, everything is committed, and readers get
-    /// only the bytes that are stored. The upstream must have been stopped.
-    package func handOver() { handOvers.continuation.yield() }
-
-    /// Waits until the fills of a stopped upstream have ended, one second at most.
-    private func endFills() async {
-        let end = context.uptime() + .seconds(1)
-        while fills.count > 0, context.uptime() < end, (try? await clock.sleep(for: .milliseconds(5))) != nil {}
-    }
-
-    /// Hands the store over, and applies the time limits of the remaining readers until cancellation.
-    private func leave() async {
-        if fills.count == 0, await logged("the store could not be handed over", context.store.handOver) {
-            context.logger.notice("the data directory is free for the next process")
-        }
-        await every(.seconds(1)) { () async throws(CacheError) in
-            context.openAssets.releaseDue(at: context.uptime())
-            for asset in context.openAssets.detached + context.openAssets.all { asset.tick() }
-        }
     }
 
     /// The background tasks, until cancellation.
@@ -572,7 +551,7 @@ package final class AssetCache: Sendable {
     }
 
     /// Runs a task periodically until cancellation.
-    private func every(_ interval: Duration, _ body: () async throws(CacheError) -> Void) async {
+    func every(_ interval: Duration, _ body: () async throws(CacheError) -> Void) async {
         // Only cancellation interrupts the sleep; it ends the loop.
         while (try? await clock.sleep(for: interval)) != nil {
             await logged("a periodic task failed", body)
@@ -581,7 +560,7 @@ package final class AssetCache: Sendable {
 
     /// Runs a task and logs its failure, except a cancellation. Returns whether it succeeded.
     @discardableResult
-    private func logged(_ message: Logger.Message, _ body: () async throws(CacheError) -> Void) async -> Bool {
+    func logged(_ message: Logger.Message, _ body: () async throws(CacheError) -> Void) async -> Bool {
         do {
             try await body()
             return true
