@@ -44,8 +44,10 @@ extension OpenAsset {
     func add(_ range: ByteRange, of file: SparseFile, to sums: DigestAccumulator) async -> Bool {
         var rest = range
         while let part = BlockChecksums.cut(rest.prefix(BlockChecksums.blockBytes)).first {
-            let isThere = look { $0.file === file && $0.ledger.extents.contains(part) }
-            guard isThere, !Task.isCancelled else { return false }
+            // The lease protects the bytes from eviction while they are read.
+            guard let lease = lease(part) else { return false }
+            defer { end(lease) }
+            guard look({ $0.file === file }), !Task.isCancelled else { return false }
             do {
                 let isRight = try await context.diskThreads.run { () throws(CacheError) in
                     guard let bytes = try self.readChecked(part, of: file) else { return false }

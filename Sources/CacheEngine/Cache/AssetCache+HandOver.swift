@@ -8,15 +8,17 @@ extension AssetCache {
     /// only the bytes that are stored. The upstream must have been stopped.
     package func handOver() { handOvers.continuation.yield() }
 
-    /// Waits until the fills of a stopped upstream have ended, one second at most.
-    func endFills() async {
+    /// Waits until the fills of a stopped upstream have ended, one second at most; returns whether they have.
+    func endFills() async -> Bool {
         let end = context.uptime() + .seconds(1)
         while fills.count > 0, context.uptime() < end, (try? await clock.sleep(for: .milliseconds(5))) != nil {}
+        return fills.count == 0
     }
 
-    /// Hands the store over, and applies the time limits of the remaining readers until cancellation.
-    func leave() async {
-        if fills.count == 0, await logged("the store could not be handed over", context.store.handOver) {
+    /// Hands the store over, if `withStore`: everything is committed. Applies the time limits of the remaining readers until
+    /// cancellation.
+    func leave(withStore: Bool) async {
+        if withStore, await logged("the store could not be handed over", context.store.handOver) {
             context.logger.notice("the data directory is free for the next process")
         }
         await every(.seconds(1)) { () async throws(CacheError) in

@@ -240,12 +240,12 @@ package final class AssetCache: Sendable {
             return await group.next() ?? false
         }
         // Shutdown: the state in memory is stored, then committed.
-        if isLeaving { await endFills() }
+        let isQuiet = isLeaving ? await endFills() : true
         await logged("the statistics of the last minute could not be stored", statistics.recordMinute)
         await logged("the eviction state could not be stored", stateWriter.keep)
         await logged("the eviction log could not be stored", context.evictionLog.write)
-        await logged("the last commit failed", context.commits.flush)
-        if isLeaving { await leave() }
+        let isCommitted = await logged("the last commit failed", context.commits.flush)
+        if isLeaving { await leave(withStore: isQuiet && isCommitted) }
         context.openAssets.closeAll()
         await context.diskThreads.shutdown()
     }

@@ -39,7 +39,9 @@ final class FormerReaders: Sendable {
     /// Makes this process one of them, until its end or that of this object.
     func join() throws(CacheError) {
         let descriptor = try disk.open(layout.readersLock, .openOrCreate)
-        guard try disk.lock(descriptor, isShared: true) else {
+        // Not while a question of this process holds the lock for a moment.
+        let isJoined = try question.withLock { _ throws(CacheError) in try disk.lock(descriptor, isShared: true) }
+        guard isJoined else {
             disk.close(descriptor)
             throw CacheError(.conflict, "The lock of the former readers is held exclusively.")
         }

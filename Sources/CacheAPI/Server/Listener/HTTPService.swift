@@ -32,10 +32,14 @@ final class Accepting: Sendable {
     func began(on listeners: [any Channel]) { self.listeners.withLock { $0 = listeners } }
 
     func end() async {
-        for listener in listeners.withLock(\.self) { try? await listener.closeFuture.get() }
+        let listeners = listeners.withLock(\.self)
+        await wait(.seconds(1)) { listeners.contains(where: \.isActive) }
+        await wait(.milliseconds(500)) { connections.counts.quiet > 0 }
+    }
+
+    /// Waits while the condition holds, within the limit.
+    private func wait(_ limit: Duration, while isDue: () -> Bool) async {
         let elapsed = clock.stopwatch()
-        while connections.counts.quiet > 0, elapsed() < .milliseconds(500),
-            (try? await clock.sleep(for: .milliseconds(5))) != nil
-        {}
+        while isDue(), elapsed() < limit, (try? await clock.sleep(for: .milliseconds(5))) != nil {}
     }
 }
