@@ -160,8 +160,11 @@ import Testing
     func aBodyThatCannotBeCompletedIsCutOff() async throws {
         try await run { (service) async throws in
             let connection = try await halted(service)
-            _ = try await service.cache.evictor.drop([0..<Self.large], of: try await id(service), because: .purge)
+            // The upstream changes before the eviction, because the end of the eviction starts a fill for the reader.
             service.upstream.serve("/large.mp4", LoopbackAsset(size: Self.large, seed: 9, etag: "\"v2\""))
+            let freed = try await service.cache.evictor.drop(
+                [0..<Self.large], of: try await id(service), because: .purge)
+            #expect(freed > 0)
             try await connection.read(true)
             let rest = await connection.rest()
             #expect(rest.count < Int(Self.large) && rest.elementsEqual(Self.bytes.prefix(rest.count)))
