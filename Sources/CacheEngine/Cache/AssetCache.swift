@@ -122,6 +122,8 @@ package final class AssetCache: Sendable {
     private let expiredAt = Mutex<Duration?>(nil)
     /// Whether the data directory was missing at the last check.
     private let storeIsMissing = Atomic(false)
+    /// The usage that the catalog stated at the start, in bytes.
+    private let estimate = Atomic<Int64>(0)
     /// Guards the readiness.
     private let phase = Mutex(Readiness.starting)
     /// Has an element once the store is to be handed over.
@@ -221,7 +223,10 @@ package final class AssetCache: Sendable {
         try await configuration.loadOrigins()
         await logged("credentials could not be read", rereadCredentials)
         // Until the files are counted: otherwise fills would get the space of an empty store.
-        if let bytes = await catalog.estimatedBytes() { context.space.with { $0.usedBytes = bytes } }
+        if let bytes = await catalog.estimatedBytes() {
+            context.space.with { $0.usedBytes = bytes }
+            estimate.store(bytes, ordering: .relaxed)
+        }
         try evictor.measureDisk()
         phase.withLock { $0 = .ready }
         context.events.publish(.readiness(isReady: true, reasons: []))
@@ -324,9 +329,9 @@ package final class AssetCache: Sendable {
 
     /// Reconciles files and catalog after a restart, and restores the usage and the eviction state of the segments.
     private func takeStock() async throws(CacheError) {
-        let before = context.space.with { $0.usedBytes }
         let found = try await context.store.reconcile()
-        // Growth of old files during the scan may be counted twice: an overestimate is safe.
+        // Growth of old files since the start may be counted twice: an overestimate is safe.
+        let before = estimate.load(ordering: .relaxed)
         context.space.with { $0.usedBytes = found.usedDiskBytes + max(0, $0.usedBytes - before) }
         if let form = try await context.store.catalog.segmentForm() { try await stateWriter.restore(form) }
         try await countSegments()
