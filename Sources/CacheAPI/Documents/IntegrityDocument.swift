@@ -31,10 +31,9 @@ extension IntegrityDocument {
             contentLength: generation.length, cachedBytes: checksums.cachedBytes,
             complete: generation.length == checksums.cachedBytes,
             items: checksums.items.map { item in
-                let digits = String(item.crc32C, radix: 16)
-                return Item(
+                Item(
                     offset: item.range.lowerBound, length: item.range.length,
-                    crc32c: String(repeating: "0", count: 8 - digits.count) + digits)
+                    crc32c: withUnsafeBytes(of: item.crc32C.bigEndian) { $0.hexDigits })
             }, nextCursor: checksums.nextCursor)
     }
 }

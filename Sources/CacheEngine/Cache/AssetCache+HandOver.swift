@@ -21,9 +21,12 @@ extension AssetCache {
         if withStore, await logged("the store could not be handed over", context.store.handOver) {
             context.logger.notice("the data directory is free for the next process")
         }
-        await every(.seconds(1)) { () async throws(CacheError) in
-            context.openAssets.releaseDue(at: context.uptime())
-            for asset in context.openAssets.detached + context.openAssets.all { asset.tick() }
-        }
+        await every(.seconds(1)) { () async throws(CacheError) in applyTimeLimits() }
+    }
+
+    /// Applies the time limits of readers and of their assets.
+    func applyTimeLimits() {
+        context.openAssets.releaseDue(at: context.uptime())
+        for asset in context.openAssets.detached + context.openAssets.all { asset.tick() }
     }
 }

@@ -451,11 +451,8 @@ package final class AssetCache: Sendable {
     /// Applies time limits of readers, closes assets that have been idle for long once their state is in the catalog,
     /// and checks the free space.
     private func tidy() async throws(CacheError) {
-        context.openAssets.releaseDue(at: context.uptime())
-        for asset in context.openAssets.detached + context.openAssets.all {
-            asset.tick()
-            await relieveMemory(of: asset)
-        }
+        applyTimeLimits()
+        for asset in context.openAssets.detached + context.openAssets.all { await relieveMemory(of: asset) }
         guard try findsStore() else { return }
         try evictor.measureDisk()
         context.space.notifyIfAwaited()

@@ -6,13 +6,18 @@ import Testing
 
 /// Stores that the next process uses while the former one still reads files.
 @Suite struct HandOverTests {
+    /// Hands over a store with the committed asset 1. Returns the directory and the name of the asset's file.
+    private func handOver(_ former: TestStore) async throws -> (TemporaryDirectory, FileName) {
+        let name = try #require(try former.fill(1, 0..<1 << 20).name)
+        try await former.commits.flush()
+        try former.store.handOver()
+        return (former.directory, name)
+    }
+
     @Test("Bytes that a former process may read are punched after its end")
     func punchesWait() async throws {
         var former: TestStore? = try TestStore()
-        let directory = try #require(former?.directory)
-        let name = try #require(try former?.fill(1, 0..<1 << 20).name)
-        try await former?.commits.flush()
-        try former?.store.handOver()
+        let (directory, name) = try await handOver(try #require(former))
 
         let next = try TestStore(in: directory)
         #expect(next.store.isReadByFormerProcess)
@@ -32,10 +37,7 @@ import Testing
     @Test("Bytes that are written again while a former process reads stay")
     func rewrittenBytesStay() async throws {
         var former: TestStore? = try TestStore()
-        let directory = try #require(former?.directory)
-        let name = try #require(try former?.fill(1, 0..<1 << 20).name)
-        try await former?.commits.flush()
-        try former?.store.handOver()
+        let (directory, name) = try await handOver(try #require(former))
 
         let next = try TestStore(in: directory)
         let file = try #require(try next.store.openFile(name))
@@ -70,10 +72,8 @@ import Testing
     @Test("The catalog of a store that was handed over can be read, and not be written")
     func catalogIsReadOnly() async throws {
         let former = try TestStore()
-        let name = try #require(try former.fill(1, 0..<1 << 20).name)
-        try await former.commits.flush()
-        try former.store.handOver()
-        let next = try TestStore(in: former.directory)
+        let (directory, name) = try await handOver(former)
+        let next = try TestStore(in: directory)
         #expect(next.store.catalog.suspectRun == 0)
         try await next.store.catalog.saveSecret("new", as: "any")
 
