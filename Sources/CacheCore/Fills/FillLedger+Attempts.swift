@@ -100,7 +100,8 @@ extension FillLedger {
     /// Whether a reader waits for an upstream that cannot be reached: a client that has received the beginning of its
     /// response would have to play without the rest, or to begin again. The reader's limit ends the wait.
     func isPatient(_ reader: Reader, after code: CacheError.Code) -> Bool {
-        guard case .upstreamUnreachable = code, settings.retries > 0, reader.waitLimit != nil else { return false }
+        guard case .upstreamUnreachable = code, settings.retries > 0, reader.waitLimit != nil, !reader.isPassive
+        else { return false }
         return (reader.span?.lowerBound ?? .max) < (reader.wanted?.lowerBound ?? 0)
     }
 

@@ -19,6 +19,7 @@ extension FillLedger {
     /// Starts the opening or confirmation that the reader needs, or joins the one in flight.
     mutating func describe(for id: ReaderID) -> [Action] {
         guard let reader = readers[id], reader.dismissal == nil else { return [] }
+        guard !reader.isPassive else { return endLost(id) }
         if !isDescribed {
             if let running = metadataFills.first { return promotion(of: running, to: reader.priority) }
             return [start(.opening(opening(of: reader)), window: 0..<0, priority: reader.priority, for: reader)]
@@ -99,6 +100,7 @@ extension FillLedger {
         guard isDescribed, let reader = readers[id], reader.dismissal == nil, !reader.needsConfirmation,
             let wanted = reader.wanted.map(clampedToEnd), !wanted.isEmpty
         else { return [] }
+        guard !reader.isPassive else { return follow(wanted, as: id, reader) }
         var actions = splitSlowFill(at: wanted.lowerBound, for: reader)
         for _ in 0..<Self.windowsAtOnce {
             let (frontier, changes) = walk(wanted, of: reader)
@@ -189,7 +191,7 @@ extension FillLedger {
     /// Follows the reader's path to the frontier: the first byte that is neither on disk nor on the way. Nil if a
     /// flow-controlled fill will claim that byte. Fills on the path extend their claim to the reader's exposure. The
     /// fill that the reader waits for gets the reader's priority.
-    private mutating func walk(_ wanted: ByteRange, of reader: Reader) -> (frontier: Int64?, actions: [Action]) {
+    mutating func walk(_ wanted: ByteRange, of reader: Reader) -> (frontier: Int64?, actions: [Action]) {
         var offset = wanted.lowerBound
         var actions: [Action] = []
         while offset < wanted.upperBound {

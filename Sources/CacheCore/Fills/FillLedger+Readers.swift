@@ -100,6 +100,7 @@ extension FillLedger {
             return (presence, [])
         }
         if let code = reader.dismissal { return (.over(code), []) }
+        if reader.isPassive, isLost(to: reader) { return (.over(.notCached), []) }
         if let pendingFailure = reader.pendingFailure, let position = reader.wanted?.lowerBound,
             pendingFailure.range.contains(position), pendingFailure.until == nil
         {

@@ -320,6 +320,8 @@ extension FillLedger {
         var maxLeadBytes: Int64
         /// Whether the reader was notified of a failure. No fill is started for it until it calls `presence` again.
         var isNotified = false
+        /// Whether the reader gets bytes on disk and of fills in flight only: no fill is started for it.
+        var isPassive = false
         /// The reason for which no further fill is started for the reader; nil: fills are started.
         var dismissal: CacheError.Code?
         /// A failure of bytes ahead of the reader, reported when the reader reaches them, or of those for which a patient

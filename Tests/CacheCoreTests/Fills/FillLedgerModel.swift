@@ -13,6 +13,8 @@ final class FillLedgerModel {
         /// The reader found nothing and has not been notified since.
         var isWaiting = false
         var hasLooked = false
+        /// Whether no fill may be started for it.
+        var isPassive = false
     }
 
     /// The model of a running fill.
@@ -185,7 +187,7 @@ final class FillLedgerModel {
         }
         for run in evicting.joined() { check(!run.overlaps(window), "window \(window) overlaps an evicting range") }
         let isWanted = readers.values.contains { reader in
-            guard let wanted = reader.wanted, !wanted.isEmpty else { return false }
+            guard !reader.isPassive, let wanted = reader.wanted, !wanted.isEmpty else { return false }
             let end = ByteRange(offset: wanted.upperBound, length: settings.speculativeBytes).upperBound
             return window.lowerBound >= wanted.lowerBound && window.lowerBound < wanted.upperBound
                 && window.upperBound <= end
@@ -199,12 +201,31 @@ final class FillLedgerModel {
     func join() {
         let from = Int64.random(in: 0..<(length + 20), using: &random)
         let window: UpstreamRequest.Window = Bool.random(using: &random) ? .closed(from..<(from + 16)) : .from(from)
+        if ledger.isDescribed, ledger.acceptsRanges == true, Int.random(in: 0..<6, using: &random) == 0 {
+            return joinPassively(from..<(from + 64))
+        }
         let priority: TransferPriority = Bool.random(using: &random) ? .live : .prefetch
         let (id, actions) = ledger.join(
             opening: window, priority: priority, needsConfirmation: Int.random(in: 0..<8, using: &random) == 0,
             waitLimit: Bool.random(using: &random) ? .seconds(20) : nil,
             maxLead: Bool.random(using: &random) ? 40 : nil)
         readers[id] = Reader(opening: window)
+        awake.append(id)
+        perform(actions)
+    }
+
+    /// Another node reads what it can get.
+    private func joinPassively(_ range: ByteRange) {
+        let found = ledger.obtainable(range)
+        for byte in found where !isOnDisk[Int(byte)] {
+            check(fills.values.contains { !$0.isCut && $0.prospect.contains(byte) }, "byte \(byte) is not obtainable")
+        }
+        let next = ledger.firstObtainable(in: range)
+        check(found.isEmpty || next == found.lowerBound, "the first obtainable byte of \(found) is \(next ?? -1)")
+        guard !found.isEmpty else { return }
+        let id = ledger.joinPassively(waitLimit: nil)
+        let actions = ledger.want(found, by: id)
+        readers[id] = Reader(opening: .closed(found), wanted: found, isPassive: true)
         awake.append(id)
         perform(actions)
     }
