@@ -93,6 +93,7 @@ def parts(jobs):
         brief("client"),
         brief("encryption", is_timed=False),
         brief("fleet"),
+        brief("peers"),
         brief("media", is_timed=False),
         brief("api", is_timed=False),
         brief("upstreams", is_timed=False),

@@ -134,6 +134,8 @@ package struct APISettings: Sendable {
     /// The rules that find the address of a client behind proxies.
     package var clientAddresses = ClientAddressRules()
     package var access: AccessRules
+    /// The proofs of the other nodes of the fleet.
+    package var peers = PeerRules()
     package var cors: CORSRules
     package var limits: Limits
     /// Whether cached content is answered without a wait (`listen.fastPath`).

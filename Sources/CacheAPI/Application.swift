@@ -117,6 +117,7 @@ func makeRouter(
     router.mount(EvictionController(evictions: cache.evictions, live: live, readers: limits), gate, limits, budgets)
     router.mount(ScrubController(scrubber: cache.scrubber, live: live), gate, limits, budgets)
     router.mount(EncryptionController(encryption: cache.encryption), gate, limits, budgets)
+    router.mount(FleetController(cache: cache, live: live), gate, limits, budgets)
     router.mount(OriginController(configuration: cache.configuration, live: live), gate, limits, budgets)
     router.mount(ServiceController(cache: cache, settings: settings, live: live), gate, limits, budgets)
     router.mount(AccessController(), gate, limits, budgets)

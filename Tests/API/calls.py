@@ -93,6 +93,7 @@ class Calls:
             self.purges()
             self.scrubs()
             self.encryption()
+            self.fleet()
             self.statistics()
             self.nulls()
             self.removals()
@@ -436,6 +437,11 @@ class Calls:
         expect([key.key_id for key in keys.keys] == ["first"] and keys.active_key == "first", "getEncryption: wrong keys")
         rotated = self.call("rotateMasterKey", status=202, kind="Encryption")
         expect(rotated.rotation.active_key == "first", "rotateMasterKey: wrong key")
+
+    def fleet(self):
+        expect(self.call("getFleet", kind="Fleet").peers == [], "getFleet: wrong nodes")
+        for name, state in (("leaveFleet", "leaving"), ("joinFleet", "ready")):
+            expect(self.call(name, kind="Fleet").state == state, f"{name}: wrong state")
 
     # Statistics
 

@@ -223,7 +223,11 @@ class Fleet:
             "log.access=text",
         ]  # fmt: skip
         self.nodes = {number: self.node(f"node{number}", "listen.clientAddressFrom=xForwardedFor") for number in (1, 2, 3)}
+        key = self.directory / "key"
+        key.write_text("n" * 64)
+        urls = ",".join(node.url for node in self.nodes.values())
         for node in self.nodes.values():
+            node.settings += [f"fleet.peers={urls}", f"fleet.keyFile={key}", "fleet.timeout=10s"]
             node.launch()
         for node in self.nodes.values():
             process.wait_until(node.is_ready)
@@ -259,6 +263,20 @@ class Fleet:
     def active(self):
         """The number of reads in progress at each node."""
         return [node.get("/v1/stats")["load"]["reads"]["active"] for node in self.nodes.values()]
+
+    def states(self):
+        """The states of the nodes, as the others see them."""
+        running = [node for node in self.nodes.values() if node.is_running]
+        return {peer["state"] for node in running for peer in node.get("/v1/fleet")["peers"]}
+
+    def clients(self):
+        """The number of reads of clients in progress at each node; reads of other nodes are in progress at the first node with
+        the file, one for each fill of these."""
+        active = self.active()
+        fills = [len(node.items("/v1/fills")) for node in self.nodes.values()]
+        if sum(fills) > 1:
+            active[max(range(len(active)), key=active.__getitem__)] -= sum(fills) - 1
+        return active
 
     def signed(self, path, form):
         """A signed path; its token is a secret."""

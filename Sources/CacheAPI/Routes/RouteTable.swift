@@ -9,6 +9,7 @@ package struct RouteTable: Sendable {
         + PolicyController.routes.map(\.line)
         + EvictionController.routes.map(\.line) + ScrubController.routes.map(\.line)
         + EncryptionController.routes.map(\.line)
+        + FleetController.routes.map(\.line)
         + OriginController.routes.map(\.line)
         + SignatureController.routes.map(\.line)
         + EventController.routes.map(\.line) + ServiceController.routes.map(\.line)

@@ -25,6 +25,8 @@ struct ServiceController: Controller {
                 throw CacheError(.storageCorrupt, "The data directory is missing; restore it and restart the service.")
             case .ready: controller.ready
             case .starting: throw CacheError(.overloaded, "The service is starting.")
+            case .leaving:
+                throw CacheError(.shuttingDown, "The node leaves its fleet; POST /v1/fleet/join ends this.")
             case .draining: throw CacheError(.shuttingDown, "The service is shutting down.")
             }
         },

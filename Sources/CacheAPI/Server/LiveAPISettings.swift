@@ -10,11 +10,16 @@ package final class LiveAPISettings: Sendable {
         package let cors: CORSRules
         /// Limits per connection apply to connections that are accepted later.
         package let limits: APISettings.Limits
+        package let peers: PeerRules
 
-        package init(access: AccessRules, cors: CORSRules, limits: APISettings.Limits = APISettings.Limits()) {
+        package init(
+            access: AccessRules, cors: CORSRules, limits: APISettings.Limits = APISettings.Limits(),
+            peers: PeerRules = PeerRules()
+        ) {
             self.access = access
             self.cors = cors
             self.limits = limits
+            self.peers = peers
         }
     }
 
@@ -27,7 +32,9 @@ package final class LiveAPISettings: Sendable {
 
     /// The values of `settings`.
     package convenience init(_ settings: APISettings) {
-        self.init(Values(access: settings.access, cors: settings.cors, limits: settings.limits))
+        self.init(
+            Values(
+                access: settings.access, cors: settings.cors, limits: settings.limits, peers: settings.peers))
     }
 
     /// The current snapshot.

@@ -1,3 +1,4 @@
+import CacheEngine
 import CacheTracing
 package import HTTPTypes
 
@@ -15,6 +16,9 @@ extension HTTPField.Name {
     static let cacheStatus = named("Cache-Status")
     static let larderAssetID = named("Larder-Asset-Id")
     static let larderTimeout = named("Larder-Timeout")
+    static let larderPeer = named(PeerNodes.field)
+    static let larderComing = named(PeerNodes.comingField)
+    static let larderNextByte = named(PeerNodes.nextField)
     package static let cdnLoop = named("CDN-Loop")
     package static let idempotencyKey = named("Idempotency-Key")
     static let lastEventID = named("Last-Event-ID")

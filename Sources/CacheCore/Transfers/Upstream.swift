@@ -143,10 +143,17 @@ package struct TLSSettings: Hashable, Sendable {
     package var caFile: String?
     /// False: certificates are not verified.
     package var verify: Bool
+    /// PEM files of the certificate chain and the private key that this service presents; nil: none.
+    package var certificateFile: String?
+    package var keyFile: String?
 
-    package init(caFile: String? = nil, verify: Bool = true) {
+    package init(
+        caFile: String? = nil, verify: Bool = true, certificateFile: String? = nil, keyFile: String? = nil
+    ) {
         self.caFile = caFile
         self.verify = verify
+        self.certificateFile = certificateFile
+        self.keyFile = keyFile
     }
 }
 

@@ -16,20 +16,27 @@ extension OpenAsset {
         case skip(CacheError)
     }
 
+    /// The sender of a response.
+    enum Source {
+        case origin, mirror
+        /// Another node of the fleet.
+        case peer
+    }
+
     /// Judges a response head on the upstream's thread, before the first byte is written.
     ///
     /// A mirror's response counts only if it agrees with the known generation. It starts a new generation only if the
-    /// known one cannot be continued. Throws the error that ends the fill.
-    func judge(_ head: UpstreamHead, for transfer: FillTransfer, isMirror: Bool = false) throws(CacheError)
+    /// known one cannot be continued. The same holds for a response of another node. Throws the error that ends the fill.
+    func judge(_ head: UpstreamHead, for transfer: FillTransfer, from source: Source) throws(CacheError)
         -> FillDecision
     {
-        let (fillRequest, fill) = (transfer.fillRequest, transfer.fill)
-        let expectation = expectation(for: fillRequest, isMirror: isMirror)
-        let url = target.url
-        context.paths.answered(url, with: head)
-        let hasFlowControl = context.paths.hasFlowControl(url)
+        let (fillRequest, fill, isMirror) = (transfer.fillRequest, transfer.fill, source != .origin)
+        var expectation = expectation(for: fillRequest, isMirror: isMirror)
+        expectation.isOfPeer = source == .peer
+        if source != .peer { context.paths.answered(target.url, with: head) }
+        let hasFlowControl = source == .peer || context.paths.hasFlowControl(target.url)
         change { state in
-            state.upstreamStatus = head.status
+            if source != .peer { state.upstreamStatus = head.status }
             state.ledger.hasFlowControl = hasFlowControl
             return ((), [])
         }

@@ -262,6 +262,28 @@ final class OpenAsset: Sendable {
         }
     }
 
+    /// Registers a reader that causes no request to an upstream: another node of the fleet. `waitLimit`: the longest single
+    /// wait.
+    func joinPassively(waitLimit: Duration) -> FillLedger.ReaderID {
+        change { ($0.ledger.joinPassively(waitLimit: waitLimit), []) }
+    }
+
+    /// Has bytes on disk verified before they are sent, so that damage does not spread to another node.
+    func distrust(_ range: ByteRange) {
+        change { state in
+            guard state.file?.name != nil else { return ((), []) }
+            for run in state.ledger.extents.runs(in: range) { state.unchecked.insert(run) }
+            return ((), [])
+        }
+    }
+
+    /// Whether a fill is about to request the byte at `offset`, or the description of the asset, from the upstream, so that
+    /// the node `name` need not do it too.
+    func isComing(_ offset: Int64, before name: String) -> Bool {
+        let transfer = look { state in state.ledger.unansweredFill(for: offset).flatMap { state.fills[$0] } }
+        return transfer?.comes(before: name) ?? false
+    }
+
     /// Returns the file and a lease on `range`. Nil if a byte is not on disk or needs verification, or if the state has
     /// changed since `version`.
     func lease(_ range: ByteRange, version: UInt64) -> (file: SparseFile, id: FillLedger.LeaseID)? {

@@ -125,7 +125,7 @@ package final class AssetCache: Sendable {
     /// The usage that the catalog stated at the start, in bytes.
     private let estimate = Atomic<Int64>(0)
     /// Guards the readiness.
-    private let phase = Mutex(Readiness.starting)
+    let phase = Mutex(Readiness.starting)
     /// Has an element once the store is to be handed over.
     let handOvers = AsyncStream<Void>.makeStream()
 
@@ -138,6 +138,7 @@ package final class AssetCache: Sendable {
         let commits = Self.commits(
             to: dependencies.store, openAssets: openAssets, space: space, latencies: upstreamLatencies, uptime: uptime)
         let diskThreads = DiskThreads(threads: settings.diskThreads)
+        let loopName = "larder-" + dependencies.random.identifier().prefix(8)
         context = EngineContext(
             store: dependencies.store, commits: commits, upstream: dependencies.upstream, space: space,
             evictionLog: EvictionLog(
@@ -152,9 +153,12 @@ package final class AssetCache: Sendable {
             openAssets: openAssets, refusals: NegativeCache(),
             fillRegistry: FillRegistry(events: dependencies.events, uptime: uptime),
             health: OriginHealth(uptime: uptime, random: dependencies.random, logger: dependencies.logger),
-            paths: UpstreamPaths(uptime: uptime), wallClock: dependencies.wallClock, uptime: uptime,
+            paths: UpstreamPaths(uptime: uptime),
+            peers: PeerNodes(
+                upstream: dependencies.upstream, loopName: loopName, uptime: uptime, logger: dependencies.logger),
+            wallClock: dependencies.wallClock, uptime: uptime,
             random: dependencies.random, logger: dependencies.logger,
-            loopName: "larder-" + dependencies.random.identifier().prefix(8))
+            loopName: loopName)
         let live = LiveCacheSettings(settings)
         let origins = OriginTable(absolute: settings.absolute, allowedHosts: settings.allowedHosts)
         resolver = AssetResolver(origins: origins, context: context)
@@ -578,6 +582,8 @@ package final class AssetCache: Sendable {
 /// The lifecycle state of the service.
 package enum Readiness: String, Sendable {
     case starting, ready, draining
+    /// The service serves, but routers are to send it no new requests: its node leaves the fleet.
+    case leaving
 }
 
 /// Options of one read.

@@ -36,6 +36,8 @@ struct EngineContext: Sendable {
     let health: OriginHealth
     /// Round-trip times and HTTP versions of upstream addresses.
     let paths: UpstreamPaths
+    /// The other nodes of the fleet.
+    let peers: PeerNodes
     /// Store work that reads leave to a background task.
     let maintenance = MaintenanceQueue()
     /// Digests that clients have requested.

@@ -14,6 +14,8 @@ struct FillRetry: Hashable, Sendable {
     var rangeRefusal: CacheError.Code?
     /// Whether the origin's credentials were read again for this try.
     var hasNewCredentials = false
+    /// Whether no other node of the fleet is asked, because one has failed to deliver what it had offered.
+    var skipsPeers = false
     /// The index of the address that is asked first: 0 is the origin's URL, mirrors follow.
     var address = 0
     /// Addresses that have failed for the same bytes.
@@ -39,6 +41,8 @@ struct FillFailure: Sendable {
     let addresses: Int
     /// Whether the response came from a mirror and was not trusted.
     var isSkip = false
+    /// Whether the request went to another node of the fleet.
+    var isOfPeer = false
     /// Whether the request had a `Range`; without one the upstream may answer.
     var hadRange = false
     /// Whether the request was not sent, because the circuit of its address was open by then.
@@ -52,6 +56,11 @@ struct FillFailure: Sendable {
     /// - Otherwise the next address is asked, immediately if it has not failed for these bytes.
     /// - Without another address, the try waits as long as the upstream asks for, within `limit`, or for the backoff.
     func retry(within limit: Duration) -> FillRetry? {
+        if isOfPeer, code != .storageFull, code != .cancelled, code != .shuttingDown {
+            var next = previous
+            (next.delay, next.isFree, next.skipsPeers) = (.zero, true, true)
+            return next
+        }
         if hadRange, !isSkip, code.refusesRange {
             return FillRetry(
                 delay: .zero, isAgain: true, isFree: true, rangeRefusal: code,

@@ -15,8 +15,9 @@ extension FillTransfer {
             return (state.attempts[number], state.target, isWanted && !state.attempts[number].isCancelled)
         }
         guard isWanted, let target else { throw Self.unwanted }
+        guard let held = attempt.permit else { return }
         do throws(CacheError) {
-            let permit = try context.health.readmit(attempt.permit, of: target)
+            let permit = try context.health.readmit(held, of: target)
             state.withLock { $0.attempts[number].permit = permit }
             if attempt.isHedge, !context.health.takeRetry(target) {
                 throw CacheError(.cancelled, "The origin's retry budget is exhausted.")
@@ -52,8 +53,10 @@ extension FillTransfer {
 
     /// Judges the first response head. Heads of other attempts are refused during the judgement and after it.
     func began(_ head: UpstreamHead, of number: Int) -> HeadVerdict {
-        noteLatency(of: number)
-        noteRegion(head, of: number)
+        if !isOfPeer(number) {
+            noteLatency(of: number)
+            noteRegion(head, of: number)
+        }
         let attempt = state.withLock { state -> Attempt? in
             guard !state.isOver, state.winner == nil, state.judging == nil else {
                 state.attempts[number].isCancelled = true
@@ -74,8 +77,9 @@ extension FillTransfer {
                     .upstreamRefused(status: head.status), "The upstream refused the credentials or the link."))
         }
         do {
-            let isMirror = attempt.permit.address > 0
-            switch try asset.judge(head, for: self, isMirror: isMirror) {
+            let source: OpenAsset.Source =
+                attempt.permit.map { $0.address > 0 ? .mirror : .origin } ?? .peer
+            switch try asset.judge(head, for: self, from: source) {
             case .bytes(let range, let file):
                 return take(range, into: file, from: number)
             case .moved(let location, let range, let file):
@@ -116,11 +120,16 @@ extension FillTransfer {
     /// Accepts a body and returns its destination and limits.
     private func take(_ range: ByteRange, into file: SparseFile, from number: Int) -> HeadVerdict {
         let (answered, target) = state.withLock { ($0.head, $0.target) }
-        if let answered, let target { context.accounts.learn(answered, of: target) }
-        if let answered { observe(answered) }
+        let isOfPeer = isOfPeer(number)
+        if !isOfPeer, let answered, let target {
+            context.accounts.learn(answered, of: target)
+            observe(answered)
+        }
         win(number, with: body(range, file))
         let isOpen = range.upperBound == .max
-        if !isOpen, state.withLock({ $0.desired.allowance == .max }) {
+        if isOfPeer {
+            // The upstream is not asked for these bytes.
+        } else if !isOpen, state.withLock({ $0.desired.allowance == .max }) {
             context.counters.requested(range.length, origin: asset.target.originName)
         } else {
             state.withLock { $0.isCountedAtEnd = true }
@@ -155,7 +164,7 @@ extension FillTransfer {
     private func noteRegion(_ head: UpstreamHead, of number: Int) {
         guard head.redirects > 0, head.status < 400 else { return }
         let (target, url) = state.withLock { state in
-            (state.target, state.addresses.dropFirst(state.attempts[number].permit.address).first)
+            (state.target, state.addresses.dropFirst(state.attempts[number].permit?.address ?? 0).first)
         }
         if let target, let url { context.health.redirected(head, of: target, from: url) }
     }
@@ -201,11 +210,13 @@ extension FillTransfer {
 
     /// Logs that a mirror's response is not trusted, at most once a minute for each origin.
     private func complain(_ error: CacheError, of attempt: Attempt) {
-        guard let target = state.withLock({ $0.target }), context.health.mayComplain(target) else { return }
+        guard let permit = attempt.permit, let target = state.withLock({ $0.target }),
+            context.health.mayComplain(target)
+        else { return }
         context.logger.warning(
             "a mirror's content differs from its origin's; the mirror's response was discarded",
             metadata: [
-                "origin": "\(target.originName)", "mirror": "\(attempt.permit.base)", "asset": "\(target.id)",
+                "origin": "\(target.originName)", "mirror": "\(permit.base)", "asset": "\(target.id)",
                 "error": "\(error.message)",
             ])
     }
@@ -225,7 +236,7 @@ extension FillTransfer {
         }
         guard let arrival else { return }
         if arrival.range.upperBound == arrival.end { keepPassedBody() }
-        context.live.received(arrival.range.length, of: asset.id)
+        if !isOfPeer(number) { context.live.received(arrival.range.length, of: asset.id) }
         settle(number, OriginHealth.Evidence(status: state.withLock { $0.head?.status ?? 200 }))
         asset.arrived(arrival.range, in: arrival.file, by: fill)
         context.space.release(arrival.released)

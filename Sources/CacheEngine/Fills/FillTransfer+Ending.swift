@@ -22,7 +22,11 @@ extension FillTransfer {
         }
         settle(number, attempt.evidence(error, status: status))
         // A hedge that was never sent is not counted.
-        if !attempt.isHedge || attempt.startedAt != nil { count(end, error) }
+        if let peer = attempt.peer {
+            count(end, error, from: peer, isSkip: attempt.isSkip)
+        } else if !attempt.isHedge || attempt.startedAt != nil {
+            count(end, error)
+        }
         guard isLast else { return }
         stopAttempts()
         finish(error, attempt)
@@ -60,11 +64,12 @@ extension FillTransfer {
             guard let error, let attempt else { return (state.reservation, nil, state.failureCount) }
             var previous = retry
             for other in state.attempts where other.isOver && !other.isCancelled && !other.isSkip {
-                previous.failed.insert(other.permit.address)
+                if let permit = other.permit { previous.failed.insert(permit.address) }
             }
             let failure = FillFailure(
-                code: error.code, previous: previous, address: attempt.permit.address, addresses: state.addresses.count,
-                isSkip: attempt.isSkip, hadRange: fillRequest.window != .whole && !state.isPlain,
+                code: error.code, previous: previous, address: attempt.permit?.address ?? 0,
+                addresses: state.addresses.count, isSkip: attempt.isSkip, isOfPeer: attempt.peer != nil,
+                hadRange: fillRequest.window != .whole && !state.isPlain,
                 wasLeftAlone: attempt.refusal != nil,
                 hasProgressed: hasProgressed)
             return (state.reservation, failure, state.failureCount)
@@ -75,7 +80,7 @@ extension FillTransfer {
         let (received, bodyTime) = state.withLock { state in
             (state.broughtBytes ?? 0, state.bodyStartedAt.map { context.uptime() - $0 })
         }
-        if let bodyTime {
+        if let bodyTime, !state.withLock({ $0.isOfPeer }) {
             context.upstreamLatencies.transferred(origin: asset.target.originName, bytes: received, in: bodyTime)
         }
         context.fillRegistry.leave(self, bytes: received, error: error?.code)
@@ -92,6 +97,7 @@ extension FillTransfer {
         span.describe(target, status: status)
         span.set("larder.bytes", bytes)
         span.set("larder.fill.kind", FillStatus.Kind(fillRequest).rawValue)
+        if state.withLock({ $0.isOfPeer }) { span.set("larder.fill.source", "peer") }
         if failureCount > 0 { span.set("http.request.resend_count", failureCount) }
         if let error { span.fail(error.code.name) }
         span.end()
@@ -116,7 +122,7 @@ extension FillTransfer {
     /// Reports the end to the asset; after a 401, as soon as the origin's credentials have been read again.
     private func tell(_ error: CacheError?, _ next: FillRetry?) {
         if state.withLock({ $0.isRepeatable }) { return leave(error, .withNewCredentials) }
-        guard case .upstreamRefused(401, _) = error?.code, !retry.hasNewCredentials,
+        guard case .upstreamRefused(401, _) = error?.code, !retry.hasNewCredentials, next?.skipsPeers != true,
             let credentials = asset.target.settings.credentialsFile
         else { return leave(error, next) }
         context.credentials.reread(credentials) { [self] in leave(error, .withNewCredentials) }

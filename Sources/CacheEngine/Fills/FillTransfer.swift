@@ -22,7 +22,10 @@ final class FillTransfer: Sendable {
 
     /// One transfer of the fill from one address.
     struct Attempt {
-        var permit: OriginHealth.Permit
+        /// The permit for the address at the upstream; nil: the bytes come from another node of the fleet.
+        var permit: OriginHealth.Permit?
+        /// The node that is asked in place of the upstream; nil: the upstream.
+        var peer: String?
         let isHedge: Bool
         /// Nil before its start and after its end.
         var transfer: (any Transfer)?
@@ -38,6 +41,15 @@ final class FillTransfer: Sendable {
         /// Whether a mirror's response was not trusted.
         var isSkip = false
         var isOver = false
+    }
+
+    /// The source of the bytes of the present try.
+    enum Source {
+        case undecided
+        /// The other nodes of the fleet are being asked.
+        case asking
+        case upstream
+        case peer
     }
 
     /// The accepted body of the response.
@@ -92,6 +104,13 @@ final class FillTransfer: Sendable {
         var isCountedAtEnd = false
         /// Whether the requests omit `Range`.
         var isPlain = false
+        /// The source of the bytes.
+        var source = Source.undecided
+        /// Whether this node has left the request to another one that asked for the same bytes.
+        var hasDeferred = false
+        /// The offset at which the request to the upstream ends, because another node has the bytes from there on; nil: as
+        /// planned.
+        var peerLimit: Int64?
         /// Whether the response refused the credentials or the link, and others may succeed.
         var isRepeatable = false
         var isOver = false
@@ -113,7 +132,7 @@ final class FillTransfer: Sendable {
     var fillRequest: FillLedger.FillRequest { location.withLock { $0.fillRequest } }
 
     /// The target of all requests. ``OpenAsset/steps(for:in:)`` has authorized it before it made the transfer.
-    private var target: AssetTarget {
+    var target: AssetTarget {
         var target = asset.target
         target.forwarded = forwarded
         return target
@@ -165,11 +184,12 @@ final class FillTransfer: Sendable {
         // The asset counts the configured retries; it does not know of a free one.
         if start.attempt == 0, retry.isFree { context.counters.fillRetried(origin: asset.target.originName) }
         let expected = run.map { (run: $0, asset: asset.id) }
-        context.space.reserve(bytes, for: ObjectIdentifier(self), priority, expecting: expected) { [self] in launch() }
+        context.space.reserve(bytes, for: ObjectIdentifier(self), priority, expecting: expected) { [self] in askPeers()
+        }
     }
 
     /// Obtains the credentials and the link of the request if the origin needs them, then starts the first attempt.
-    private func launch() {
+    func launch() {
         let target = target
         context.accounts.open(
             target, for: fillRequest.isContinuation ? .continuation : .description, context: context
@@ -183,6 +203,7 @@ final class FillTransfer: Sendable {
 
     /// Starts the first attempt, at the first admissible address.
     private func launch(_ target: AssetTarget, _ access: UpstreamAccess) {
+        state.withLock { $0.source = .upstream }
         let addresses = access.link.map { [$0.url] } ?? context.addresses(of: target)
         let isPlain = retry.isPlain || fillRequest.isOpening && context.health.refusesRanges(target)
         let (failureCount, isCancelled) = state.withLock { state in
@@ -222,15 +243,21 @@ final class FillTransfer: Sendable {
             state.attempts.append(Attempt(permit: permit, isHedge: isHedge, sent: sent))
             return (state.attempts.count - 1, sent, state.slack)
         }
-        let (isPlain, access) = state.withLock { ($0.isPlain, $0.access) }
+        let (isPlain, access, limit) = state.withLock { ($0.isPlain, $0.access, $0.peerLimit) }
         let target = target
         var request = asset.upstreamRequest(
             to: target, for: fillRequest, priority: desired.priority, delay: delay, isPlain: isPlain)
         request.url = url
+        if let limit, let first = request.window.firstByte { request.window = .closed(first..<limit) }
         access?.apply(to: &request)
         target.propagate(trace.context, in: &request.headers)
         request.slack = slack
         request.mayBePaused = request.window == .whole
+        start(request, as: number)
+    }
+
+    /// Starts the transfer of an attempt.
+    func start(_ request: UpstreamRequest, as number: Int) {
         let transfer = context.upstream.start(request, delivering: TransferAttempt(of: self, number: number))
         state.withLock { state in
             if !state.attempts[number].isOver { state.attempts[number].transfer = transfer }

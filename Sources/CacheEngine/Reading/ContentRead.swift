@@ -234,6 +234,7 @@ package final class ContentRead: Sendable {
     /// client.
     package func sent(_ count: Int64) {
         let tally = state.withLock { $0.send(count) }
+        guard !outcome.isForPeer else { return }
         asset.context.live.sent(fromCache: tally.bytesFromCache, fromUpstream: tally.bytesAfterFill, of: assetID)
     }
 
@@ -258,6 +259,10 @@ package final class ContentRead: Sendable {
             case .failed(let error): error.code == .cancelled
             case .sent: false
             }
+        guard !outcome.isForPeer else {
+            asset.context.counters.sentToPeer(tally.bytesFromCache + tally.bytesAfterFill, origin: originName)
+            return tally
+        }
         asset.context.counters.ended(
             isProblem ? .error : outcome.requestClass, of: asset.isForeign ? nil : asset.id, key: asset.target.key,
             origin: originName, sent: tally, isAborted: isAborted)
@@ -356,7 +361,7 @@ package final class ContentRead: Sendable {
             state.unsent.append(.bytes(chunk))
             return state.log(chunk)
         }
-        if let past, !asset.isForeign { asset.context.traceRecorder.note(past, of: asset.id) }
+        if let past, !asset.isForeign, !outcome.isForPeer { asset.context.traceRecorder.note(past, of: asset.id) }
         // Bytes that were fetched for this reader, or during its read, are no use of cached data.
         for run in cached { asset.wasRead(run, at: asset.context.wallClock.now()) }
     }

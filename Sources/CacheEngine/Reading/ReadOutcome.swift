@@ -36,6 +36,8 @@ package struct ReadOutcome: Hashable, Sendable {
     package var forwarding: Forwarding?
     /// Whether a transfer started for another reader served this one (request coalescing).
     package var isCollapsed = false
+    /// Whether another node of the fleet reads. Such a read is no use of the asset, and no request of a client.
+    package var isForPeer = false
     /// Whether the bytes fetched for this read are stored.
     package var isStored = false
     /// The status of the upstream's response; nil if there was no request or no response.

@@ -66,6 +66,23 @@ final class CacheCounters: Sendable {
         }
     }
 
+    /// A response to another node of the fleet ended.
+    func sentToPeer(_ bytes: Int64, origin: String) {
+        count(origin) { traffic in
+            traffic.peerReads += 1
+            traffic.sentToPeerBytes += bytes
+        }
+    }
+
+    /// A transfer from another node of the fleet ended; `end` with its bytes, and whether it failed.
+    func peerFillEnded(origin: String, end: TransferEnd, hasFailed: Bool) {
+        count(origin) { traffic in
+            traffic.peerBytes += end.storedBytes + end.droppedBytes
+            traffic.refetchedBytes += end.droppedBytes
+            if hasFailed { traffic.peerFillsFailed += 1 } else { traffic.peerFills += 1 }
+        }
+    }
+
     /// Bytes were fetched that are on disk already.
     func refetched(_ bytes: Int64, origin: String) {
         guard bytes > 0 else { return }

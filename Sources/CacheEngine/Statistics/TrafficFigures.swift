@@ -23,6 +23,11 @@ package struct TrafficFigures: Hashable, Sendable, Codable {
     package var requestedBytes: Int64 = 0
     package var upstreamRequests: Int64 = 0
     package var upstreamPrefetchRequests: Int64 = 0
+    package var peerBytes: Int64 = 0
+    package var peerFills: Int64 = 0
+    package var peerFillsFailed: Int64 = 0
+    package var peerReads: Int64 = 0
+    package var sentToPeerBytes: Int64 = 0
     /// Waits of readers for bytes, by `WaitOutcome.name`.
     package var waits: [String: Int64] = [:]
 
@@ -79,6 +84,14 @@ extension Figure<TrafficFigures> {
             "upstream_prefetch_bytes_total", .bytes, "Body bytes received from upstreams for prefetch jobs",
             "bytes.upstreamPrefetch", \.upstreamPrefetchBytes),
         Figure(
+            "peer_bytes_total", .counter, .bytes,
+            "Body bytes exchanged with other nodes of the fleet: `received` in place of an upstream, `sent` to them",
+            by: ["direction"],
+            .series([
+                Series("received", "bytes.fromPeers", \.peerBytes),
+                Series("sent", "bytes.toPeers", \.sentToPeerBytes),
+            ])),
+        Figure(
             "refetched_bytes_total", .bytes,
             "Body bytes received from upstreams that were cached already or not wanted: small extents fetched again "
                 + "with their gaps, and bytes received twice", "bytes.refetched", \.refetchedBytes),
@@ -104,6 +117,15 @@ extension Figure<TrafficFigures> {
                 Series("timedOut", "fills.timedOut", \.fillsTimedOut),
                 Series("cancelled", "fills.cancelled", \.fillsCancelled),
             ])),
+        Figure(
+            "peer_fills_total", .counter, .count,
+            "Finished transfers from other nodes of the fleet, by outcome; the rest of a failed one is fetched from the "
+                + "upstream", by: ["outcome"],
+            .series([
+                Series("succeeded", "fills.fromPeers", \.peerFills),
+                Series("failed", "fills.fromPeersFailed", \.peerFillsFailed),
+            ])),
+        Figure("peer_reads_total", .count, "Responses to other nodes of the fleet", "fills.toPeers", \.peerReads),
         Figure(
             "fill_retries_total", .count, "Upstream transfers retried after a failure", "fills.retried",
             \.fillsRetried),

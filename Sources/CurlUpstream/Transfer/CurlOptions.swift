@@ -137,6 +137,8 @@ struct CurlOptions {
         set(CURLOPT_SSL_VERIFYHOST, tls.verify ? 2 : 0)
         // Best effort: without it, bodies that the end of the connection delimits are not known to be complete.
         if TLSClosure.isReported { larder_easy_set_on_tls(easy, TLSClosure.observe) }
+        if let certificate = tls.certificateFile { set(CURLOPT_SSLCERT, certificate) }
+        if let key = tls.keyFile { set(CURLOPT_SSLKEY, key) }
         guard let file = tls.caFile else { return }
         set(CURLOPT_CAINFO, file)
         keep(larder_easy_set_pointer(easy, CURLOPT_CAPATH, nil))

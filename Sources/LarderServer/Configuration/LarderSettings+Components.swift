@@ -26,6 +26,15 @@ extension LarderSettings {
         return pool
     }
 
+    /// The nodes that this one asks.
+    var peers: PeerSettings {
+        PeerSettings(
+            nodes: fleet.peers, key: fleet.keys.first?.exposed,
+            tls: TLSSettings(
+                caFile: fleet.caFile, certificateFile: fleet.certificateFile, keyFile: fleet.certificateKeyFile),
+            limit: fleet.timeout)
+    }
+
     /// The settings of the cache engine.
     var cache: AssetCache.Settings {
         AssetCache.Settings(
@@ -66,6 +75,8 @@ extension LarderSettings {
                 perAddress: limits.perAddress),
             isFastPathEnabled: listen.isFastPathEnabled, version: LarderCommand.version, openAPI: openAPI,
             dashboard: isDashboardEnabled ? dashboard : [])
+        settings.peers = PeerRules(
+            keys: fleet.keys.map(\.exposed), certificateNames: Set(fleet.peerCertificates))
         settings.accessLog = log.accessLog
         settings.clientAddresses = ClientAddressRules(
             requiresProxyHeader: listen.proxyProtocol == .required, trusted: listen.trustedProxies,

@@ -25,6 +25,7 @@ extension LarderSettings {
         origins = try Self.origins(namedBy: paths, in: lookup, like: urlOrigin)
         listen.inherited = inherited
         try readTokenFiles()
+        try readFleetKeys()
         try checkTogether()
     }
 
@@ -88,6 +89,38 @@ extension LarderSettings {
         }
     }
 
+    /// Reads the keys of the nodes.
+    private mutating func readFleetKeys() throws(SettingsError) {
+        guard let path = fleet.keyFile else { return }
+        guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
+            throw SettingsError("fleet.keyFile", "\"\(path)\" cannot be read")
+        }
+        let keys = text.split(whereSeparator: \.isNewline).map { $0.trimmingCharacters(in: .whitespaces) }
+            .filter { !$0.isEmpty }
+        let isKey = { (key: String) in key.utf8.count >= 32 && key.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } }
+        guard !keys.isEmpty, keys.allSatisfy(isKey) else {
+            throw SettingsError(
+                "fleet.keyFile", "\"\(path)\" must have one key per line, each with at least 32 characters")
+        }
+        fleet.keys = keys.map { MaskedSecret($0) }
+    }
+
+    /// Validates the settings of the fleet.
+    private func checkFleet() throws(SettingsError) {
+        if fleet.certificateFile != nil, fleet.certificateKeyFile == nil {
+            throw SettingsError("fleet.tls.keyFile", "is required by fleet.tls.certificateFile")
+        }
+        if fleet.certificateKeyFile != nil, fleet.certificateFile == nil {
+            throw SettingsError("fleet.tls.certificateFile", "is required by fleet.tls.keyFile")
+        }
+        if !fleet.peers.isEmpty, fleet.keys.isEmpty, fleet.certificateFile == nil {
+            throw SettingsError("fleet.keyFile", "or fleet.tls.certificateFile is required by fleet.peers")
+        }
+        if !fleet.peerCertificates.isEmpty, listen.clientCAFile == nil {
+            throw SettingsError("fleet.peerCertificates", "requires listen.tls.clientCAFile")
+        }
+    }
+
     /// The token in the file, without surrounding white space.
     private static func token(
         in path: String, besides given: MaskedSecret?, key: String
@@ -120,6 +153,7 @@ extension LarderSettings {
             throw SettingsError("access.readToken", "must differ from access.token")
         }
         try checkReaders()
+        try checkFleet()
         try checkDirectories()
     }
 

@@ -32,6 +32,7 @@ struct LarderSettings: Hashable, Sendable {
     /// Schedule of the checksum verification.
     var scrub = ScrubSchedule()
     var encryption = EncryptionSettings()
+    var fleet = FleetSettings()
 
     /// Reads of absolute URLs require a token by default.
     private static var absoluteURLs: OriginSettings {
@@ -39,6 +40,27 @@ struct LarderSettings: Hashable, Sendable {
         settings.access = .token
         return settings
     }
+}
+
+/// The other nodes of a fleet.
+struct FleetSettings: Hashable, Sendable {
+    /// The base URLs of the nodes, without a slash at the end; this node may be among them.
+    var peers: [String] = []
+    /// The file with the keys of the nodes; nil: none.
+    var keyFile: String?
+    /// The keys of the file. This node presents the first one, and accepts all.
+    var keys: [MaskedSecret] = []
+    /// The PEM files that this node presents to others; both or neither are set.
+    var certificateFile: String?
+    var certificateKeyFile: String?
+    /// PEM file with the authorities of the other nodes' certificates; nil: those of the system.
+    var caFile: String?
+    /// The names in client certificates by which other nodes prove themselves.
+    var peerCertificates: [String] = []
+    /// The time limit of a question to another node.
+    var timeout = Duration.milliseconds(50)
+    /// The time between the failing readiness check and the closing of the listener at shutdown; zero: `shutdownDelay`.
+    var leaveTimeout = Duration.zero
 }
 
 /// Master keys of encrypted origins.

@@ -7,7 +7,7 @@ import WebTokens
 extension Setting<LarderSettings> {
     /// All settings except those of origins and tags, in output order.
     static var all: [Setting] {
-        listener + service + encryption + telemetry + policy + upstream + access + limits
+        listener + service + encryption + fleet + telemetry + policy + upstream + access + limits
     }
 
     /// Address, certificates and fast path of the listener.
@@ -126,6 +126,42 @@ extension Setting<LarderSettings> {
                 "encryption.onChange", \.encryption.onChange, .choice,
                 "stored assets of an origin whose `encrypt` was changed: `refetch` removes them, `convert` rewrites them in "
                     + "the background"),
+        ]
+    }
+
+    /// The other nodes of a fleet.
+    private static var fleet: [Setting] {
+        [
+            Setting(
+                "fleet.peers", list: \.fleet.peers, .nodeURL,
+                "base URLs of the other nodes, which are asked before the upstream; the URL of this node may be among "
+                    + "them; requires `fleet.keyFile` or `fleet.tls.certificateFile`"),
+            Setting(
+                "fleet.keyFile", optional: \.fleet.keyFile, .path,
+                "file with the keys by which nodes prove themselves, one per line with at least 32 characters: the first "
+                    + "one is presented, all are accepted"),
+            Setting(
+                "fleet.tls.certificateFile", optional: \.fleet.certificateFile, .path,
+                "PEM certificate chain that this node presents to others; requires `fleet.tls.keyFile`"),
+            Setting(
+                "fleet.tls.keyFile", optional: \.fleet.certificateKeyFile, .path,
+                "PEM private key; requires `fleet.tls.certificateFile`"),
+            Setting(
+                "fleet.tls.caFile", optional: \.fleet.caFile, .path,
+                "PEM certificates of the authorities of the other nodes, in place of those of the system"),
+            Setting(
+                "fleet.peerCertificates", list: \.fleet.peerCertificates, .line,
+                "names in client certificates that prove a node, such as `DNS:larder.example`; requires "
+                    + "`listen.tls.clientCAFile`"),
+            Setting(
+                "fleet.timeout", \.fleet.timeout, .duration(example: "50ms"),
+                "time within which another node states what it has; one that misses it twice in a row is not asked for "
+                    + "10 s"),
+            Setting(
+                "fleet.leaveTimeout", \.fleet.leaveTimeout, .duration(allowsZero: true, example: "10m"),
+                "time for which a stopped node that is no longer ready still serves, so that others fetch its bytes; "
+                    + "`0s`: `limits.shutdownDelay`"
+            ).fixed(),
         ]
     }
 

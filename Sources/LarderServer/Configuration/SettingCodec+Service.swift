@@ -20,6 +20,19 @@ extension SettingCodec<String> {
             parse: { $0.hasPrefix("http://") || $0.hasPrefix("https://") ? $0 : nil }, write: { $0 })
     }
 
+    /// The base URL of a node, written without a slash at the end.
+    static var nodeURL: SettingCodec {
+        SettingCodec(
+            "an http or https URL without a path", example: "http://10.0.0.12:8080",
+            parse: { text in
+                let url = text.hasSuffix("/") ? String(text.dropLast()) : text
+                guard let scheme = ["http://", "https://"].first(where: url.hasPrefix) else { return nil }
+                let host = url.dropFirst(scheme.count)
+                let isHost = host.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"/?#@".utf8.contains($0) }
+                return isHost && !host.isEmpty ? url : nil
+            }, write: { $0 })
+    }
+
     /// The URL of a JWK set.
     static var keySetURL: SettingCodec {
         SettingCodec(

@@ -51,6 +51,7 @@ enum Larder {
                 tracer: tracing.tracer, environment: ProcessInfo.processInfo.environment),
             settings: settings.cache)
         try await prepare(cache)
+        cache.peers.update(settings.peers)
         let counter = apiSettings(settings, readers, connections: connections)
         let live = LiveAPISettings(counter)
         readers.attach(live)
@@ -59,7 +60,7 @@ enum Larder {
             appliers: [
                 LogApplier(level: logLevel), PoolApplier(pool: pool, files: files),
                 APIApplier(live: live, readers: readers), EncryptionApplier(store: store),
-                CacheApplier(configuration: cache.configuration),
+                FleetApplier(peers: cache.peers), CacheApplier(configuration: cache.configuration),
             ],
             clock: ContinuousClock(), wallClock: SystemWallClock(), logger: logger)
         // An error before the listener is open is a configuration error.
@@ -75,7 +76,7 @@ enum Larder {
             HangUpService(reloader: reloader, supervisor: supervisor, logger: logger),
         ]
         let outcome = await Result.of {
-            try await run(background, server, tracing.exporter, supervisor, settings.limits, logger: logger)
+            try await run(background, server, tracing.exporter, supervisor, settings, logger: logger)
         }
         await close(pool, store, isOrderly: outcome.isSuccess, logger: logger)
         if case .failure(let error) = outcome, !isServing.load(ordering: .relaxed) {
@@ -106,7 +107,7 @@ enum Larder {
     /// the responses in progress.
     private static func run(
         _ services: [any Service], _ server: ServerService, _ exporter: OTLPExporter?, _ supervisor: Supervisor,
-        _ limits: LimitSettings, logger: Logger
+        _ settings: LarderSettings, logger: Logger
     ) async throws {
         for loop in MultiThreadedEventLoopGroup.singleton.makeIterator() { loop.execute { ThreadPriority.raise() } }
         let (cuts, cut) = AsyncStream<Void>.makeStream()
@@ -117,13 +118,15 @@ enum Larder {
             supervisor: supervisor, group: MultiThreadedEventLoopGroup.singleton, clock: clock)
         // Without a gap between two processes nothing is to be announced.
         let readiness = ReadinessService(
-            cache: server.cache, supervisor: supervisor, delay: server.handsOver ? .zero : limits.shutdownDelay,
+            cache: server.cache, supervisor: supervisor,
+            delay: server.handsOver ? .zero : max(settings.limits.shutdownDelay, settings.fleet.leaveTimeout),
             clock: clock)
         let all: [any Service] =
             [watchdog, progress] + (exporter.map { [TraceService(exporter: $0)] } ?? []) + services + [readiness]
         var configuration = ServiceGroupConfiguration(
             services: all.map { .init(service: $0) }, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
-        configuration.maximumGracefulShutdownDuration = limits.shutdownDelay + limits.drainTimeout
+        configuration.maximumGracefulShutdownDuration =
+            max(settings.limits.shutdownDelay, settings.fleet.leaveTimeout) + settings.limits.drainTimeout
         let group = ServiceGroup(configuration: configuration)
         try await withThrowingTaskGroup(of: Bool.self) { tasks in
             tasks.addTask {

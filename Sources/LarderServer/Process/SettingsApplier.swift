@@ -31,7 +31,8 @@ struct APIApplier: SettingsApplier {
                 var limits = settings.limits
                 // It depends on the limit on open files.
                 limits.maxConnections = present.limits.maxConnections
-                return LiveAPISettings.Values(access: settings.access, cors: settings.cors, limits: limits)
+                return LiveAPISettings.Values(
+                    access: settings.access, cors: settings.cors, limits: limits, peers: settings.peers)
             }
         }
     }
@@ -63,6 +64,17 @@ struct PoolApplier: SettingsApplier {
         return { [pool] in
             pool.setLimits(maxTransfers: settings.maxTransfers, maxBytesPerSecond: settings.maxBytesPerSecond)
         }
+    }
+}
+
+/// Applies the other nodes of the fleet.
+struct FleetApplier: SettingsApplier {
+    let peers: PeerNodes
+
+    func prepare(
+        from old: LarderSettings, to new: LarderSettings
+    ) async throws(CacheError) -> @Sendable () -> Void {
+        { [peers] in peers.update(new.peers) }
     }
 }
 

@@ -43,6 +43,10 @@ import Testing
         counters.requested(1, origin: "o")
         counters.sent(isPrefetch: true, origin: "o")
         counters.sent(isPrefetch: false, origin: "o")
+        counters.sentToPeer(1, origin: "o")
+        for hasFailed in [false, true] {
+            counters.peerFillEnded(origin: "o", end: TransferEnd(storedBytes: 1), hasFailed: hasFailed)
+        }
         counters.fillRetried(origin: "o")
         counters.fillHedged(origin: "o")
         counters.hedgeWon(origin: "o")

@@ -23,7 +23,7 @@ import Testing
         "telemetry.traces.headersFile": "h", "telemetry.traces.sampleRatio": "0.5", "telemetry.traces.timeout": "3s",
         "upstream.workers": "3", "upstream.dns.maxAge": "3s",
         "upstream.connectionMaxAge": "3s", "limits.maxConnections": "3", "limits.drainTimeout": "3s",
-        "limits.shutdownDelay": "3s",
+        "limits.shutdownDelay": "3s", "fleet.leaveTimeout": "3s",
     ]
 
     @Test("A setting without reload keeps the running value and needs a restart")

@@ -44,6 +44,11 @@ struct ContentCall: Sendable {
         }
     }
 
+    /// Whether another node of the fleet asks for cached bytes of a known asset.
+    var isOfPeer: Bool {
+        if case .asset = content { fields.contains(.larderPeer) } else { false }
+    }
+
     /// Whether the client asks for a digest (RFC 9530 §4), which needs a wait.
     var wantsDigest: Bool { fields.contains(.wantContentDigest) || fields.contains(.wantReprDigest) }
 

@@ -110,6 +110,7 @@ struct ContentResponder: Sendable {
     func answer(_ call: ContentCall) async -> ContentResponse {
         let (note, trace) = (RequestLogContext(), begin(call))
         note.update { $0.span = trace?.span }
+        if call.isOfPeer { return await RequestTrace.$current.withValue(trace) { await answerPeer(call, note) } }
         let reference: AssetReference
         do throws(CacheError) {
             reference = try call.content.reference()
@@ -137,7 +138,7 @@ struct ContentResponder: Sendable {
         }
     }
 
-    private func takePermit() throws(CacheError) -> AdmissionLimiter.Permit {
+    func takePermit() throws(CacheError) -> AdmissionLimiter.Permit {
         guard let permit = permits.take() else {
             throw CacheError(.overloaded, "Too many concurrent reads; raise limits.maxConcurrentReads or retry.")
         }
@@ -261,7 +262,7 @@ struct ContentResponder: Sendable {
     }
 
     /// The problem document for a failed read, with the upstream's `Retry-After`, `Age` and freshness if there are any.
-    private func refusal(
+    func refusal(
         _ call: ContentCall, _ failure: ReadFailure, _ sharing: ResponseSharing, _ note: RequestLogContext
     ) -> ContentResponse {
         let (code, outcome) = (failure.error.code, failure.outcome)
@@ -300,12 +301,12 @@ struct ContentResponder: Sendable {
         return response(call, problem.status, problem.fields, .document(problem.body), note)
     }
 
-    private func problem(_ call: ContentCall, _ error: CacheError, status: Int? = nil) -> Problem {
+    func problem(_ call: ContentCall, _ error: CacheError, status: Int? = nil) -> Problem {
         Problem(error, status: status, instance: call.path, requestID: call.requestID)
     }
 
     /// Combines head, body and access log entry. A response to HEAD has the fields of the omitted body.
-    private func response(
+    func response(
         _ call: ContentCall, _ status: Int, _ given: HTTPFields, _ body: ContentResponse.Body,
         _ note: RequestLogContext, isSigned: Bool = false
     ) -> ContentResponse {

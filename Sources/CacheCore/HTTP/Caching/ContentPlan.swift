@@ -127,7 +127,7 @@ package struct ContentPlan: Hashable, Sendable {
     }
 
     /// 206 with one range.
-    private static func partial(_ generation: Generation, _ run: ByteRange, of length: Int64?) -> ContentPlan {
+    package static func partial(_ generation: Generation, _ run: ByteRange, of length: Int64?) -> ContentPlan {
         var headers = part(generation)
         if let type = generation.contentType { headers.append("Content-Type", type) }
         headers.append("Content-Range", ContentRange.run(run, of: length).description)

@@ -6,7 +6,11 @@ extension Generation {
         let now = expecting.now
         let header = head.headers["Content-Type"].flatMap { FieldText.isValue($0) && !$0.isEmpty ? $0 : nil }
         let media = MediaType.effectiveType(header: header, path: expecting.path)
-        let freshness = Freshness.of(head, now: now, settings: expecting.freshness)
+        var freshness = Freshness.of(head, now: now, settings: expecting.freshness)
+        // Otherwise nodes that copy from each other would never ask the upstream again.
+        if expecting.isOfPeer, case .ttl(let lifetime) = expecting.freshness {
+            freshness.freshUntil = now + (lifetime - freshness.initialAge)
+        }
         var described = Generation(
             length: length, contentType: media.type, contentTypeFrom: media.from,
             validators: Validators.of(head.headers, now: now), acceptsRanges: acceptsRanges,

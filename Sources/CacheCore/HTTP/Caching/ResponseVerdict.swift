@@ -42,6 +42,9 @@ package struct WindowExpectation: Sendable {
     package var readerURL: String?
     /// The path or URL of the asset, for the type by its extension.
     package var path: String
+    /// Whether another node of the fleet sent the response. It proves nothing about the present state of the upstream, so
+    /// that it renews no freshness.
+    package var isOfPeer = false
 
     package init(
         window: UpstreamRequest.Window, known: Generation?, now: Timestamp, freshness: OriginSettings.Freshness,
@@ -199,7 +202,7 @@ package enum ResponseVerdict: Sendable {
                 found.number = known.number + 1
                 return .changed(found, covers(run, expecting.window, length: found.length) ? run : nil)
             }
-            found = known.continued(by: found, head, expecting)
+            found = expecting.isOfPeer ? known : known.continued(by: found, head, expecting)
         }
         guard covers(run, expecting.window, length: found.length) else {
             return garbled("\(text), which is not the requested range", asRange: true)

@@ -1,0 +1,126 @@
+import CacheCore
+import Synchronization
+
+/// One question to several nodes. The first node with all bytes decides; otherwise, after all have answered, that with the
+/// most bytes from the first one on.
+final class PeerInquiry: Sendable {
+    private struct State {
+        var left: Int
+        var best: (node: String, range: ByteRange)?
+        /// The first byte that a node without the first one has.
+        var next: Int64?
+        /// A node that is about to request the bytes.
+        var coming: String?
+        var isOver = false
+        var transfers: [any Transfer] = []
+
+        var answer: PeerAnswer {
+            if let best { return .bytes(best.range, of: best.node) }
+            return coming.map { .coming(of: $0) } ?? .nothing(next: next)
+        }
+
+        /// Ends the inquiry if it is decided, or if all nodes have answered. Returns the transfers to cancel; nil: it has
+        /// ended before, or goes on.
+        mutating func end(isDecided: Bool) -> [any Transfer]? {
+            guard !isOver, left == 0 || isDecided else { return nil }
+            isOver = true
+            defer { transfers = [] }
+            return transfers
+        }
+    }
+
+    /// A smaller part of the wanted bytes is not worth a request of its own.
+    static let leastBytes: Int64 = 64 << 10
+
+    private let question: PeerQuestion
+    private let nodes: PeerNodes
+    private let answered: @Sendable (PeerAnswer) -> Void
+    /// Guards the answers.
+    private let state: Mutex<State>
+
+    init(
+        _ question: PeerQuestion, of nodes: PeerNodes, count: Int, answered: @escaping @Sendable (PeerAnswer) -> Void
+    ) {
+        self.question = question
+        self.nodes = nodes
+        self.answered = answered
+        state = Mutex(State(left: count))
+    }
+
+    func send(_ request: UpstreamRequest, to node: String, over upstream: any Upstream) {
+        let transfer = upstream.start(request, delivering: Delegate(self, node))
+        let isOver = state.withLock { state in
+            if !state.isOver { state.transfers.append(transfer) }
+            return state.isOver
+        }
+        if isOver { transfer.cancel() }
+    }
+
+    /// The head of one node's response, or its failure.
+    private final class Delegate: TransferDelegate {
+        private let inquiry: PeerInquiry
+        private let node: String
+        private let head = Mutex<UpstreamHead?>(nil)
+
+        init(_ inquiry: PeerInquiry, _ node: String) {
+            self.inquiry = inquiry
+            self.node = node
+        }
+
+        func began(_ head: UpstreamHead) -> HeadVerdict {
+            self.head.withLock { $0 = head }
+            return .enough
+        }
+
+        func progressed(to total: Int64) {}
+
+        func ended(_ end: TransferEnd) { inquiry.ended(node, head.withLock { $0 }, end.error) }
+    }
+
+    private func ended(_ node: String, _ head: UpstreamHead?, _ error: CacheError?) {
+        let offer = head.flatMap { self.offer(in: $0) }
+        record(node, head, error, isHit: offer != nil)
+        let next = head?.headers[PeerNodes.nextField].flatMap { Int64($0) }
+        let isComing = head?.headers[PeerNodes.comingField] != nil
+        let transfers = state.withLock { state in
+            state.left -= 1
+            if isComing { state.coming = node }
+            if let offer, offer.range.length > state.best?.range.length ?? 0 { state.best = (node, offer.range) }
+            state.next = [state.next, next].compactMap(\.self).min()
+            return state.end(isDecided: offer?.isWhole == true)
+        }
+        guard let transfers else { return }
+        for transfer in transfers { transfer.cancel() }
+        answered(state.withLock { $0.answer })
+    }
+
+    private func record(_ node: String, _ head: UpstreamHead?, _ error: CacheError?, isHit: Bool) {
+        guard let head else {
+            let error = error ?? CacheError(.upstreamProtocol, "The node sent no response.")
+            guard error.code != .cancelled else { return }
+            return nodes.record(error.code.isTimeout ? .timedOut : .failed, of: node, error)
+        }
+        switch head.status {
+        case 206: nodes.record(isHit ? .hit : .miss, of: node)
+        case 404, 412, 504: nodes.record(.miss, of: node)
+        case 508: nodes.isSelf(node)
+        default:
+            let error = CacheError(.upstreamRefused(status: head.status), "The node answered with \(head.status).")
+            nodes.record(.failed, of: node, error)
+        }
+    }
+
+    /// The offered bytes, and whether they are all that is wanted; nil: they are not worth a request.
+    private func offer(in head: UpstreamHead) -> (range: ByteRange, isWhole: Bool)? {
+        guard head.status == 206,
+            case .run(let run, let length?)? = head.headers["Content-Range"].flatMap(ContentRange.parse)
+        else { return nil }
+        let end: Int64 =
+            switch question.window {
+            case .closed(let range): min(range.upperBound, length)
+            case .whole, .from, .suffix: length
+            }
+        let isWhole = run.upperBound >= end
+        return isWhole || run.length >= Self.leastBytes ? (run, isWhole) : nil
+    }
+}

@@ -1,0 +1,162 @@
+import CacheCore
+import Logging
+import Synchronization
+
+/// The other nodes of the fleet: which of them is asked, and what they have answered. Thread-safe.
+///
+/// A node answers from its disk and from its fills in flight. It neither starts a fill nor asks its own peers, so that
+/// nodes with different lists cannot wait for each other.
+package final class PeerNodes: Sendable {
+    private struct Node {
+        var figures: PeerFigures
+        /// Failures without an answer since.
+        var misses = 0
+        /// The uptime until which the node is not asked.
+        var asideUntil = Duration.zero
+    }
+
+    private struct State {
+        var settings = PeerSettings()
+        var nodes: [String: Node] = [:]
+    }
+
+    /// The failures in a row after which a node is not asked for ``pause``.
+    private static let mostMisses = 2
+    private static let pause = Duration.seconds(10)
+    /// The name by which the limits of transfers count requests to nodes.
+    private static let originName = "(peers)"
+    private static let maxTransfers = 256
+    /// The field that marks a request of a node. Its value is the name of the process.
+    package static let field = "Larder-Peer"
+    /// The field of a response without the first byte: the offset of the first byte that the node has.
+    package static let nextField = "Larder-Next-Byte"
+    /// The field of such a response if the node is about to request the first byte from the upstream.
+    package static let comingField = "Larder-Coming"
+
+    /// Guards the settings and the state of the nodes.
+    private let state = Mutex(State())
+    private let upstream: any Upstream
+    /// The name of this process, by which a node recognises itself (`CDN-Loop`, RFC 8586).
+    private let loopName: String
+    private let uptime: @Sendable () -> Duration
+    private let logger: Logger
+
+    init(upstream: any Upstream, loopName: String, uptime: @escaping @Sendable () -> Duration, logger: Logger) {
+        self.upstream = upstream
+        self.loopName = loopName
+        self.uptime = uptime
+        self.logger = logger
+    }
+
+    /// Replaces the settings. Nodes that stay keep their state.
+    package func update(_ settings: PeerSettings) {
+        state.withLock { state in
+            state.settings = settings
+            let known = state.nodes
+            state.nodes = Dictionary(
+                settings.nodes.map { ($0, known[$0] ?? Node(figures: PeerFigures(node: $0))) }, uniquingKeysWith: { $1 }
+            )
+        }
+    }
+
+    /// Whether there are other nodes.
+    var isEnabled: Bool { state.withLock { !$0.settings.nodes.isEmpty } }
+
+    /// The state of all nodes, in the order of the settings.
+    package var figures: [PeerFigures] {
+        let now = uptime()
+        return state.withLock { state in
+            state.settings.nodes.compactMap { state.nodes[$0] }.map { node in
+                var figures = node.figures
+                figures.isSetAside = node.asideUntil > now
+                return figures
+            }
+        }
+    }
+
+    /// Asks all nodes at once for the bytes of a window. `answered` is called once, on any thread, at the latest after
+    /// the time limit of each request.
+    func ask(_ question: PeerQuestion, answered: @escaping @Sendable (PeerAnswer) -> Void) {
+        let now = uptime()
+        let (settings, nodes) = state.withLock { state in
+            let nodes = state.settings.nodes.filter { url in
+                guard let node = state.nodes[url], !node.figures.isSelf, node.asideUntil <= now else { return false }
+                return !question.isEncrypted || state.settings.isConfidential(to: url)
+            }
+            return (state.settings, nodes)
+        }
+        guard !nodes.isEmpty else { return answered(.nothing(next: nil)) }
+        let inquiry = PeerInquiry(question, of: self, count: nodes.count, answered: answered)
+        for node in nodes {
+            var request = request(to: node, question, question.window, settings)
+            request.method = .head
+            let limit = settings.limit
+            request.timeouts = TransferTimeouts(connect: limit, firstByte: limit, idle: limit, total: limit)
+            inquiry.send(request, to: node, over: upstream)
+        }
+    }
+
+    /// The request for bytes that `node` has offered. `timeouts`: those of the origin, because the node may wait for the
+    /// upstream itself.
+    func request(
+        for window: UpstreamRequest.Window, of question: PeerQuestion, from node: String, timeouts: TransferTimeouts
+    ) -> UpstreamRequest {
+        var request = request(to: node, question, window, state.withLock { $0.settings })
+        request.timeouts = timeouts
+        request.timeouts.connect = .seconds(1)
+        return request
+    }
+
+    private func request(
+        to node: String, _ question: PeerQuestion, _ window: UpstreamRequest.Window, _ settings: PeerSettings
+    ) -> UpstreamRequest {
+        var own: HeaderList = [Self.field: loopName]
+        if let key = settings.key { own.append("Authorization", "Bearer \(key)") }
+        for condition in question.conditions.fields { own.append(condition.name, condition.value) }
+        var request = UpstreamRequest(
+            url: "\(node)/v1/assets/\(question.asset)/content", headers: ["CDN-Loop": loopName], originHeaders: own,
+            window: window, originName: Self.originName, maxTransfers: Self.maxTransfers, priority: .live,
+            allowPrivateAddresses: true, tls: settings.tls)
+        request.followsRedirects = false
+        request.requiresHTTP1 = { _ in true }
+        return request
+    }
+
+    /// Records the result of a request to a node. `error` nil: it has answered.
+    func record(_ result: PeerFigures.Result, of node: String, _ error: CacheError? = nil) {
+        let now = uptime()
+        let isNewlyAside = state.withLock { state in
+            guard var entry = state.nodes[node] else { return false }
+            defer { state.nodes[node] = entry }
+            entry.figures.requests[result, default: 0] += 1
+            entry.figures.lastError = error?.message
+            guard error != nil else {
+                entry.misses = 0
+                return false
+            }
+            entry.misses += 1
+            guard entry.misses >= Self.mostMisses else { return false }
+            entry.asideUntil = now + Self.pause
+            return entry.misses == Self.mostMisses
+        }
+        guard isNewlyAside, let error else { return }
+        logger.warning(
+            "a node of the fleet does not answer; it is not asked for some seconds",
+            metadata: ["node": "\(node)", "error": "\(error.message)"])
+    }
+
+    /// A transfer of offered bytes failed: the node is not asked for some seconds.
+    func failed(_ node: String, _ error: CacheError) {
+        state.withLock { $0.nodes[node]?.misses = Self.mostMisses - 1 }
+        record(error.code.isTimeout ? .timedOut : .failed, of: node, error)
+    }
+
+    /// A node has recognised this process: its URL is that of this node.
+    func isSelf(_ node: String) {
+        state.withLock { $0.nodes[node]?.figures.isSelf = true }
+    }
+}
+
+extension CacheError.Code {
+    var isTimeout: Bool { if case .upstreamTimedOut = self { true } else { false } }
+}

@@ -1,0 +1,71 @@
+package import CacheCore
+
+/// The other nodes of a fleet, and the proof of this one.
+package struct PeerSettings: Hashable, Sendable {
+    /// The base URLs of the nodes, without a slash at the end. This node may be among them.
+    package var nodes: [String]
+    /// The key that this node presents; nil: it presents its client certificate only.
+    package var key: String?
+    /// The verification of the nodes' certificates, and the certificate of this node.
+    package var tls: TLSSettings
+    /// The time limit of a question.
+    package var limit: Duration
+
+    package init(
+        nodes: [String] = [], key: String? = nil, tls: TLSSettings = TLSSettings(),
+        limit: Duration = .milliseconds(50)
+    ) {
+        self.nodes = nodes
+        self.key = key
+        self.tls = tls
+        self.limit = limit
+    }
+
+    /// Whether bytes of encrypted origins may travel to and from the node: both sides prove themselves over TLS.
+    func isConfidential(to node: String) -> Bool { node.hasPrefix("https://") && tls.certificateFile != nil }
+}
+
+/// The request of a node to its peers.
+struct PeerQuestion: Sendable {
+    let asset: AssetID
+    let window: UpstreamRequest.Window
+    /// The conditions that the known generation meets; empty: nothing is known of the asset, and its description is wanted
+    /// if it is fresh.
+    var conditions: HeaderList
+    /// Whether the origin's files are encrypted.
+    let isEncrypted: Bool
+}
+
+/// The result of a question.
+enum PeerAnswer: Sendable {
+    /// The node has these bytes, or is receiving them.
+    case bytes(ByteRange, of: String)
+    /// The node is about to request the bytes from the upstream.
+    case coming(of: String)
+    /// No node has the first byte. `next`: the first byte of the window that one of them has; nil: none.
+    case nothing(next: Int64?)
+}
+
+/// The state of a node, as this node sees it.
+package struct PeerFigures: Hashable, Sendable {
+    /// The results of requests for the bytes at hand.
+    package enum Result: String, Hashable, Sendable, CaseIterable {
+        /// The node has bytes, or is receiving them.
+        case hit
+        case miss
+        /// No answer within the time limit.
+        case timedOut
+        /// Another answer, or no connection.
+        case failed
+    }
+
+    /// The base URL.
+    package var node = ""
+    /// Whether requests to the URL reach this node itself; it is not asked.
+    package var isSelf = false
+    /// Whether the node is not asked for some seconds, because it failed or did not answer in time.
+    package var isSetAside = false
+    /// The message of the last failure; nil: none since the last answer.
+    package var lastError: String?
+    package var requests: [Result: Int64] = [:]
+}

@@ -1,0 +1,486 @@
+#!/usr/bin/env python3
+"""Checks peer fills: three services without a router fetch from each other what one of them has or is receiving.
+
+    peers.py --larder .build/release/larder
+    peers.py --larder .build/debug/larder --only cut,dead
+"""
+
+import concurrent.futures
+import contextlib
+import hashlib
+import os
+import pathlib
+import socket
+import statistics
+import sys
+import threading
+import time
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from harness import checks, http, process  # noqa: E402
+from harness.upstream import Answer, Upstream, asset, content  # noqa: E402
+
+SIZE = 1 << 20
+KEY = "peer-key-" + "k" * 32
+OLD = "peer-key-" + "o" * 32
+PARTS = (
+    "whole", "parts", "middle", "running", "herd", "cut", "killed", "dead", "silent", "changed", "stale", "weak",
+    "private", "proof", "self", "restart", "leave", "gone", "logs",
+)  # fmt: skip
+
+
+class Files(Upstream):
+    """Serves every path. `fields` are settings of assets by path; `gates` hold the second half of a response."""
+
+    def __init__(self):
+        self.gates, self.fields = {}, {}
+        super().__init__()
+
+    def answer(self, request):
+        name = request.name
+        fields = {"etag": f'"{name}"', **self.fields.get(name, {})}
+        whole = asset(data=content(name + fields.pop("version", ""), SIZE), **fields)
+        if name not in self.gates or request.method == "HEAD":
+            return whole
+        answer: Answer = whole.answer(request)
+        answer.hold = self.gates[name]
+        return answer
+
+    def hold(self, name):
+        self.gates[name] = threading.Event()
+
+    def release(self, name):
+        self.gates.pop(name).set()
+
+    def sent(self, name):
+        """The number of body bytes that were sent of a file."""
+        return sum(request.sent for request in list(self.requests) if request.name == name)
+
+    def count(self, name):
+        return sum(request.name == name for request in list(self.requests))
+
+
+class Nodes:
+    """The services, which know each other, and one URL each that is their own."""
+
+    def __init__(self, program, count=3):
+        self.place, self.program, self.upstream = checks.directory("peers"), program, Files()
+        self.key = self.place / "keys"
+        self.key.write_text(f"{KEY}\n{OLD}\n")
+        self.all = []
+        for number in range(1, count + 1):
+            place = self.place / f"node{number}"
+            place.mkdir()
+            self.all.append(process.Larder(program, place, self.upstream.port, ["log.access=text"]))
+        urls = [node.url for node in self.all]
+        for node in self.all:
+            node.settings += [f"fleet.keyFile={self.key}", f"fleet.peers={','.join(urls)}", "fleet.leaveTimeout=30s"]
+            node.settings += ["fleet.timeout=10s"]  # the limit is measured apart
+            node.launch()
+        for node in self.all:
+            process.wait_until(node.is_ready)
+
+    def __getitem__(self, number):
+        return self.all[number - 1]
+
+    def extra(self, name, *settings):
+        """A further service with other settings."""
+        place = self.place / name
+        place.mkdir()
+        node = process.Larder(self.program, place, self.upstream.port, ["log.access=text", *settings])
+        return node.start()
+
+
+def body(name, first=0, end=SIZE, version=""):
+    return content(name + version, SIZE)[first:end]
+
+
+def identifier(name):
+    return hashlib.sha256(f"/o/media{name}".encode()).hexdigest()[:32]
+
+
+class Test:
+    def __init__(self, nodes):
+        self.nodes, self.upstream = nodes, nodes.upstream
+
+    def read(self, part, number, name, first=0, end=SIZE, version=""):
+        """Reads a range at a node, and checks its bytes."""
+        fields = {} if (first, end) == (0, SIZE) else {"Range": f"bytes={first}-{end - 1}"}
+        reply = self.nodes[number].send("GET", f"/o/media{name}", fields)
+        status = 206 if fields else 200
+        part(
+            reply.status == status and reply.is_complete and reply.body == body(name, first, end, version),
+            f"node {number} answered {name} {first}-{end} with {reply}",
+        )
+        return reply
+
+    def from_peers(self, number):
+        return self.nodes[number].get("/v1/stats")["bytes"]["fromPeers"]
+
+    # Parts
+
+    def whole(self, part):
+        """A file that one node has is read at another without a request to the upstream."""
+        name = "/whole.mp4"
+        self.read(part, 1, name)
+        before = self.from_peers(2)
+        self.read(part, 2, name)
+        part.equal(self.upstream.sent(name), SIZE, "the number of bytes from the upstream")
+        part.equal(self.upstream.count(name), 1, "the number of requests to the upstream")
+        part.equal(self.from_peers(2) - before, SIZE, "bytes.fromPeers of node 2")
+        reply = self.read(part, 2, name)
+        part("hit" in reply.fields.get("cache-status", ""), f"the second read is no hit: {reply.fields}")
+        first = self.read(part, 1, name)
+        for field in ("etag", "last-modified", "content-type", "cache-control", "via", "accept-ranges"):
+            part.equal(reply.fields.get(field), first.fields.get(field), f"the field {field}")
+        # The lifetime began when the upstream answered node 1.
+        until = [self.nodes[number].get(f"/v1/assets/{identifier(name)}")["freshUntilAt"] for number in (1, 2)]
+        part(abs(stamp(until[0]) - stamp(until[1])) <= 1.5, f"the ends of the lifetimes differ: {until}")
+        stats = self.nodes[1].get("/v1/stats")
+        part.equal(stats["requests"]["total"], 2, "the requests of clients at node 1")
+        part.equal(stats["bytes"]["toPeers"], SIZE, "bytes.toPeers of node 1")
+        metrics = self.nodes[2].send("GET", "/metrics").body.decode()
+        part(f'larder_peer_bytes_total{{direction="received",origin="media"}} {SIZE}' in metrics.replace(
+            'origin="media",direction="received"', 'direction="received",origin="media"'), "the metric of received bytes")
+
+    def parts(self, part):
+        """Two nodes have a part each; a third one fetches only the rest."""
+        name, third = "/parts.mp4", SIZE // 4
+        self.read(part, 1, name, 0, third)
+        self.read(part, 2, name, third, 2 * third)
+        sent = self.upstream.sent(name)
+        self.read(part, 3, name)
+        part.equal(self.upstream.sent(name) - sent, SIZE - 2 * third, "the number of bytes from the upstream")
+
+    def middle(self, part):
+        """A node that has the middle of the file only gives it; the upstream sends what is before and behind."""
+        name = "/middle.mp4"
+        self.read(part, 1, name, SIZE // 4, SIZE // 2)
+        sent = self.upstream.sent(name)
+        self.read(part, 2, name)
+        part.equal(self.upstream.sent(name) - sent, SIZE - SIZE // 4, "the number of bytes from the upstream")
+        # A node that knows the file asks for a window in the same way.
+        name = "/window.mp4"
+        self.read(part, 1, name, SIZE // 4, SIZE // 2)
+        self.read(part, 2, name, 0, 1)
+        sent = self.upstream.sent(name)
+        self.read(part, 2, name, 1, SIZE)
+        part.equal(self.upstream.sent(name) - sent, SIZE - SIZE // 4 - 1, "the number of bytes for a window")
+
+    def running(self, part):
+        """Bytes that a node is receiving reach another node as they arrive, with one request to the upstream."""
+        name = "/running.mp4"
+        self.upstream.hold(name)
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            first = pool.submit(self.read, part, 1, name)
+            part.eventually(lambda: self.upstream.sent(name) == SIZE // 2, "the upstream does not send the first half")
+            with http.connection(self.nodes[2].port) as opened:
+                opened.request("GET", f"/o/media{name}")
+                response = opened.getresponse()
+                half = response.read(SIZE // 2 - 65536)
+                part(half == body(name, 0, len(half)), "node 2 has wrong bytes of the first half")
+                part(not first.done(), "the upstream was not held")
+                self.upstream.release(name)
+                rest = response.read()
+                part(rest == body(name, len(half)), f"node 2 has {len(rest)} bytes of the rest")
+            first.result()
+        part.equal(self.upstream.sent(name), SIZE, "the number of bytes from the upstream")
+
+    def herd(self, part):
+        """30 readers of one new file at three nodes at the same moment cost one transfer."""
+        for number in range(6):
+            name = f"/herd{number}.mp4"
+            with concurrent.futures.ThreadPoolExecutor(30) as pool:
+                list(pool.map(lambda reader: self.read(part, reader % 3 + 1, name), range(30)))
+            part.equal(self.upstream.sent(name), SIZE, f"the number of bytes from the upstream for {name}")
+
+    def cut(self, part):
+        """If the node's own transfer breaks, the other one continues at the upstream."""
+        name = "/cut.mp4"
+        self.upstream.hold(name)
+        gate = self.upstream.gates[name]
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            first = pool.submit(self.nodes[1].send, "GET", f"/o/media{name}")
+            part.eventually(lambda: self.upstream.sent(name) == SIZE // 2, "the upstream does not send the first half")
+            second = pool.submit(self.read, part, 2, name)
+            part.eventually(lambda: self.nodes[1].get("/v1/stats")["load"]["reads"]["active"] == 2, "node 2 does not read")
+            fills = self.nodes[1].items("/v1/fills")
+            part.equal(len(fills), 1, "the number of fills at node 1")
+            del self.upstream.gates[name]
+            part.equal(self.nodes[1].call("DELETE", f"/v1/fills/{fills[0]['fillId']}").status // 100, 2, "the status of the stop")
+            second.result()
+            gate.set()
+            first.result()
+        part(self.upstream.sent(name) <= SIZE + SIZE // 2, f"the upstream sent {self.upstream.sent(name)} bytes")
+
+    def killed(self, part):
+        """A node that is killed during a transfer costs nothing but its part; no byte is wrong."""
+        name = "/killed.mp4"
+        self.read(part, 3, name, 0, SIZE // 2)
+        self.upstream.hold(name)
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            third = pool.submit(self.nodes[3].send, "GET", f"/o/media{name}")
+            part.eventually(lambda: self.upstream.count(name) == 2, "node 3 does not fetch the rest")
+            second = pool.submit(self.read, part, 2, name)
+            part.eventually(
+                lambda: self.nodes[3].is_running and self.nodes[3].get("/v1/stats")["load"]["reads"]["active"] == 2,
+                "node 2 does not read",
+            )
+            self.nodes[3].kill()
+            self.upstream.release(name)
+            second.result()
+            with contextlib.suppress(OSError, http.ERROR):
+                third.result()
+        self.nodes[3].start()
+
+    def dead(self, part):
+        """A node that refuses connections is not asked for some seconds, and delays nothing."""
+        self.nodes[3].kill()
+        times = []
+        for number in range(6):
+            began = time.monotonic()
+            self.read(part, 1, f"/dead/{number}.mp4")
+            times.append(time.monotonic() - began)
+        state = {peer["url"]: peer for peer in self.nodes[1].get("/v1/fleet")["peers"]}[self.nodes[3].url]
+        part.equal(state["state"], "setAside", "the state of the dead node")
+        part.equal(state["requests"]["failed"] + state["requests"]["timedOut"], 2, "the requests to the dead node")
+        part("not answer" in self.nodes[1].text(), "the log of node 1 does not name it")
+        part(max(times) < 2, f"the reads took {times}")
+        self.nodes[3].start()
+        part.eventually(lambda: self.read_unknown(1) and self.aside(1, 3) == "ok", "node 3 is not asked again", 15, 0.5)
+
+    def read_unknown(self, number):
+        """Reads a byte of a file that no node knows."""
+        self.unknown = getattr(self, "unknown", 0) + 1
+        return self.nodes[number].send("GET", f"/o/media/unknown/{self.unknown}.mp4", {"Range": "bytes=0-0"}).status == 206
+
+    def silent(self, part):
+        """A node that accepts connections and never answers costs at most 50 ms, twice."""
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            listener.listen(64)
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            node = self.nodes.extra("silent", f"fleet.keyFile={self.nodes.key}", f"fleet.peers={url}")
+            alone = self.nodes.extra("alone")
+            added = []
+            for number in range(8):
+                for place, times in ((node, added), (alone, None)):
+                    began = time.monotonic()
+                    reply = place.send("GET", f"/o/media/silent/{place is node}/{number}.mp4", {"Range": "bytes=0-0"})
+                    if times is not None:
+                        times.append(time.monotonic() - began)
+                    part.equal(reply.status, 206, "the status")
+            peer = node.get("/v1/fleet")["peers"][0]
+            part.equal((peer["state"], peer["requests"]["timedOut"]), ("setAside", 2), "the state of the silent node")
+            part.note("first bytes beside a silent node: " + ", ".join(f"{value * 1000:.0f}" for value in added) + " ms")
+            part(min(added[:2]) >= 0.04, "the silent node was not asked")
+            part(statistics.median(added[2:]) < 0.04, "the silent node delays later reads")
+            node.stop()
+            alone.stop()
+
+    def changed(self, part):
+        """A node with another generation is ignored."""
+        name = "/changed.mp4"
+        self.read(part, 1, name)
+        self.upstream.fields[name] = {"version": "2", "etag": '"second"'}
+        self.read(part, 2, name, 0, 0x8000)  # fresh at node 1: its description is as good as that of any cache
+        third = "/changed-known.mp4"
+        self.read(part, 1, third, SIZE // 2, SIZE)
+        self.upstream.fields[third] = {"version": "2", "etag": '"third"'}
+        alone = self.nodes.extra("changed")
+        reply = alone.send("GET", f"/o/media{third}", {"Range": "bytes=0-99"})
+        part(reply.body == body(third, 0, 100, "2"), "the upstream did not change")
+        alone.stop()
+        alone.settings += [f"fleet.keyFile={self.nodes.key}", f"fleet.peers={self.nodes[1].url}"]
+        alone.start()
+        reply = alone.send("GET", f"/o/media{third}")
+        part(reply.status == 200 and reply.body == body(third, version="2"), f"two generations are mixed: {reply}")
+        part(alone.get("/v1/stats")["bytes"]["fromPeers"] == 0, "bytes of the other generation were kept")
+        alone.stop()
+
+    def stale(self, part):
+        """A stale response describes the file to no other node; known generations are still shared."""
+        name = "/stale.mp4"
+        self.upstream.fields[name] = {"cache_control": "max-age=0"}
+        self.read(part, 1, name)
+        sent = self.upstream.count(name)
+        self.read(part, 2, name)
+        part(self.upstream.count(name) > sent, "the stale response of node 1 was used")
+        # A lifetime of the administrator is not renewed by copying.
+        first = self.nodes.extra("ttl1", "origins.media.freshness=2s", f"fleet.keyFile={self.nodes.key}")
+        second = self.nodes.extra(
+            "ttl2", "origins.media.freshness=2s", f"fleet.keyFile={self.nodes.key}", f"fleet.peers={first.url}")
+        name = "/ttl.mp4"
+        part.equal(first.send("GET", f"/o/media{name}").status, 200, "the status at the first node")
+        part.equal(second.send("GET", f"/o/media{name}").status, 200, "the status at the second node")
+        until = [stamp(node.get(f"/v1/assets/{identifier(name)}")["freshUntilAt"]) for node in (first, second)]
+        part(until[1] - until[0] <= 1.1, f"the copy is fresh for longer: {until}")
+        part.equal(self.upstream.count(name), 1, "the requests to the upstream")
+        first.stop()
+        second.stop()
+
+    def weak(self, part):
+        """Files without a strong validator are not shared."""
+        for name, fields in {
+            "/weak.mp4": {"etag": 'W/"w"', "last_modified": None}, "/none.mp4": {"etag": None, "last_modified": None},
+        }.items():  # fmt: skip
+            self.upstream.fields[name] = fields
+            self.read(part, 1, name)
+            self.read(part, 2, name)
+            part.equal(self.upstream.sent(name), 2 * SIZE, f"the bytes from the upstream for {name}")
+        name = "/date.mp4"  # a date is strong if it is old enough
+        self.upstream.fields[name] = {"etag": None}
+        self.read(part, 1, name, 0, SIZE // 2)
+        self.read(part, 2, name)
+        part.equal(self.upstream.sent(name), SIZE, "the bytes from the upstream for a file with a date")
+
+    def private(self, part):
+        """Content of readers and of encrypted origins stays at its node."""
+        keys = self.nodes.place / "master"
+        keys.mkdir(mode=0o700)
+        (keys / "m1").write_bytes(os.urandom(32))
+        (keys / "m1").chmod(0o600)
+        secret = [
+            *process.origin("own", self.upstream.url, forward="Authorization"),
+            *process.origin("sealed", self.upstream.url, encrypt="true"), f"encryption.keysDirectory={keys}",
+            f"fleet.keyFile={self.nodes.key}",
+        ]  # fmt: skip
+        first = self.nodes.extra("private1", *secret)
+        second = self.nodes.extra("private2", *secret, f"fleet.peers={first.url}")
+        for name in ("own", "sealed"):
+            for node in (first, second):
+                reply = node.send("GET", f"/o/{name}/{name}.mp4", {"Authorization": "Basic cmVhZGVyOg=="})
+                part(reply.status == 200 and reply.body == body(f"/{name}.mp4"), f"{name} got {reply}")
+            part.equal(self.upstream.sent(f"/{name}.mp4"), 2 * SIZE, f"the bytes from the upstream for {name}")
+            for item in first.items("/v1/assets"):
+                fields = {"Larder-Peer": "x", "Authorization": f"Bearer {KEY}", "Range": "bytes=0-99"}
+                reply = first.send("GET", f"/v1/assets/{item['assetId']}/content", fields)
+                part(reply.status >= 400, f"a node got {item['key']}: {reply}")
+        first.stop()
+        second.stop()
+
+    def proof(self, part):
+        """A node needs a key; the old one of two is accepted, and a key is no token."""
+        name = "/proof.mp4"
+        self.read(part, 1, name)
+        target = f"/v1/assets/{identifier(name)}/content"
+        whole = {"Larder-Peer": "x", "Range": f"bytes=0-{SIZE - 1}"}
+        for fields, status in (
+            ({}, 401), ({"Authorization": "Bearer wrong"}, 401), ({"Authorization": f"Basic {KEY}"}, 401),
+            ({"Authorization": f"Bearer {KEY}"}, 206), ({"Authorization": f"Bearer {OLD}"}, 206),
+        ):  # fmt: skip
+            reply = self.nodes[1].send("GET", target, {**whole, **fields})
+            part.equal(reply.status, status, f"the status with {fields}")
+            part(status == 206 or reply.code == "unauthorized", f"the code with {fields} is {reply.code}")
+        closed = self.nodes.extra("closed", f"fleet.keyFile={self.nodes.key}", "access.token=" + "t" * 32)
+        for path in ("/v1/assets", "/v1/stats", "/v1/fleet", f"/v1/content?url={self.upstream.url}{name}"):
+            reply = closed.send("GET", path, {"Authorization": f"Bearer {KEY}", "Larder-Peer": "x"})
+            part.equal(reply.status, 401, f"the status of {path} with the key of a node")
+        unknown = closed.send("GET", target, {**whole, "Authorization": f"Bearer {KEY}"})
+        part.equal(unknown.code, "notFound", "the code for an unknown asset")
+        closed.stop()
+        # A node whose key is refused is set aside, and its reads reach the upstream.
+        other = self.nodes.place / "other"
+        other.write_text("x" * 40 + "\n")
+        node = self.nodes.extra("refused", f"fleet.keyFile={other}", f"fleet.peers={self.nodes[1].url}")
+        sent = self.upstream.sent(name)
+        for place in (name, "/proof2.mp4", "/proof3.mp4"):
+            part.equal(node.send("GET", f"/o/media{place}").body, body(place), f"the bytes of {place}")
+        part.equal(self.upstream.sent(name) - sent, SIZE, "the number of bytes from the upstream")
+        peer = node.get("/v1/fleet")["peers"][0]
+        part(peer["state"] == "setAside" and "401" in peer["lastError"], f"the state of the node is {peer}")
+        node.stop()
+
+    def itself(self, part):
+        """The URL of a node in its own list is recognised."""
+        self.read(part, 1, "/self.mp4")
+        document = self.nodes[1].get("/v1/fleet")
+        states = {peer["url"]: peer["state"] for peer in document["peers"]}
+        part.equal(states.pop(self.nodes[1].url), "self", "the state of its own URL")
+        part("self" not in states.values(), f"the states of other nodes are {states}")
+        part.equal((document["state"], document["acceptsPeers"]), ("ready", True), "the state of the node")
+
+    def restart(self, part):
+        """After a kill and a start, the bytes on disk are shared after a check."""
+        name = "/restart.mp4"
+        self.read(part, 1, name)
+        part.eventually(lambda: self.nodes[1].get("/v1/stats")["store"]["uncommittedBytes"] == 0, "no commit")
+        self.nodes[1].kill()
+        self.nodes[1].start()
+        path = next(path for path in self.nodes[1].store.rglob(f"*{identifier(name)[:8]}*") if path.is_file())
+        with open(path, "r+b") as file:  # damage the second half
+            file.seek(SIZE - 100)
+            file.write(b"\0" * 50)
+        part.eventually(lambda: self.read_unknown(2) and self.aside(2, 1) == "ok", "node 1 is not asked again", 15, 0.5)
+        self.read(part, 2, name)
+        part(self.upstream.sent(name) < SIZE + SIZE // 2, f"the upstream sent {self.upstream.sent(name)} bytes")
+
+    def aside(self, number, other):
+        peers = {peer["url"]: peer["state"] for peer in self.nodes[number].get("/v1/fleet")["peers"]}
+        return peers[self.nodes[other].url]
+
+    def leave(self, part):
+        """A leaving node is not ready, and others still fetch its bytes; join ends this."""
+        name = "/leave.mp4"
+        self.read(part, 1, name)
+        document = self.nodes[1].call("POST", "/v1/fleet/leave")
+        part.equal((document.status, document.json.get("state")), (200, "leaving"), "the answer to leave")
+        part.equal(self.nodes[1].send("GET", "/health/ready").status, 503, "the readiness")
+        self.read(part, 2, name)
+        part.equal(self.upstream.sent(name), SIZE, "the number of bytes from the upstream")
+        part.equal(self.nodes[1].call("POST", "/v1/fleet/join").json.get("state"), "ready", "the state after join")
+        part.equal(self.nodes[1].send("GET", "/health/ready").status, 200, "the readiness after join")
+
+    def gone(self, part):
+        """After SIGTERM a node serves others until fleet.leaveTimeout."""
+        name = "/gone.mp4"
+        self.read(part, 1, name)
+        node = self.nodes[1]
+        node.dying.set()
+        node.process.terminate()
+        part.eventually(lambda: node.send("GET", "/health/ready").status == 503, "the node is still ready")
+        self.read(part, 3, name)
+        part.equal(self.upstream.sent(name), SIZE, "the number of bytes from the upstream")
+        node.process.terminate()  # a second signal ends the wait
+        part.eventually(lambda: not node.is_running, "the second signal does not end the node")
+        node.start()
+
+    def logs(self, part):
+        """No key in logs, statistics and documents; the access log names reads of nodes."""
+        for node in self.nodes.all:
+            text = node.text() + "".join(node.send("GET", path).body.decode() for path in (
+                "/v1/stats", "/v1/configuration", "/v1/fleet", "/metrics", "/v1/events?limit=100"))
+            for key in (KEY, OLD):
+                part(key not in text, f"{node.name} shows a key")
+        part("peer" in self.nodes[1].text(), "the access log does not name reads of nodes")
+
+
+def stamp(text):
+    """Seconds of a time of RFC 3339."""
+    import datetime
+
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def main():
+    parser = checks.arguments(__doc__, PARTS)
+    options = parser.parse_args()
+    program = checks.program_of(parser, options)
+    results, chosen = checks.Checks("peers"), checks.chosen(PARTS, options.only)
+    nodes = Nodes(program)
+    test = Test(nodes)
+    for name in chosen:
+        function = getattr(test, "itself" if name == "self" else name)
+        with results.part(name, function.__doc__) as part:
+            function(part)
+    for node in nodes.all:
+        node.kill()
+    results.equal(nodes.upstream.faults, [], "the list of faults at the upstream")
+    sys.exit(results.finish())
+
+
+if __name__ == "__main__":
+    main()
