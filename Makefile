@@ -46,6 +46,7 @@ lint: setup ## format, import rules, sizes, the language of all files and compil
 	swift format lint --strict --recursive Sources Tests Benchmarks Package.swift
 	scripts/architecture
 	scripts/documents
+	scripts/questions
 	scripts/messages
 	scripts/language --self-test
 	scripts/language
