@@ -165,7 +165,7 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-// For `make fuzz`: the rooms tell libFuzzer which ways an input takes through them, and its main is in place of ours.
+// For `make fuzz`: the targets are instrumented, so that libFuzzer learns the branches of each input. It supplies `main`.
 if Context.environment["LARDER_GUIDED_FUZZ"] != nil {
     let guided = SwiftSetting.unsafeFlags(["-sanitize=fuzzer", "-parse-as-library"])
     for target in package.targets where ["CacheCore", "CacheStore", "CacheEngine", "CacheAPI"].contains(target.name) {

@@ -104,7 +104,7 @@ package struct APISettings: Sendable {
             self.perAddress = perAddress
         }
 
-        /// The maximum body size for a request target, which may have a query or be an absolute URL.
+        /// The maximum body size for a request target; it may have a query or be an absolute URL.
         package func bodyBytes(ofPath target: String) -> Int {
             var path = target.prefix { $0 != "?" }
             if !path.hasPrefix("/") {  // absolute form (RFC 9112 §3.2.2)

@@ -23,7 +23,7 @@ package struct ReadTrace: Sendable {
 
     /// The compact form of a read, 16 bytes.
     fileprivate struct Entry {
-        /// The lowest 32 bits of the asset's identifier, which is a digest.
+        /// The lowest 32 bits of the asset's identifier, a digest.
         var asset: UInt32
         /// The start of the run, in units of 16 KiB.
         var place: UInt32

@@ -44,7 +44,7 @@ struct AccountLedger: Sendable {
     /// The first and the longest time after a failed refresh in which usable credentials are not refreshed again.
     private static let retryDelays = (first: Duration.seconds(5), longest: Duration.seconds(60))
 
-    /// Whether the credentials come from a file of the administrator, which can change at any time.
+    /// Whether the credentials come from a file of the administrator; it can change at any time.
     let isReread: Bool
     /// Whether a refresh can bring other credentials.
     let isRenewable: Bool

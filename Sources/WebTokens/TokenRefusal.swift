@@ -1,4 +1,4 @@
-/// The reason for which a token is refused. It carries no part of the token.
+/// The reason why a token is refused. It carries no part of the token.
 package enum TokenRefusal: String, Error, Hashable, Sendable, CaseIterable {
     /// The text is no JWS in compact serialization, or its header or claims are not strict JSON.
     case malformed

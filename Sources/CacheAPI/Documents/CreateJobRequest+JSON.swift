@@ -20,7 +20,7 @@ extension CreateJobRequest {
 
     /// Reads the `CreateJobRequest` schema. Null is the same as an absent member.
     ///
-    /// - Parameter fingerprint: The digest of the request body, which is compared when an idempotency key is repeated.
+    /// - Parameter fingerprint: The digest of the request body, compared when an idempotency key is repeated.
     package init(_ json: JSON, fingerprint: String) throws(CacheError) {
         let document = try json.decode(Document.self)
         guard let items = document.items?.values, !items.isEmpty else {

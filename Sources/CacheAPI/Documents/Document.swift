@@ -65,6 +65,6 @@ extension Double {
 }
 
 extension String {
-    /// The URL without its query, which may be a signature.
+    /// The URL without its query; it may be a signature.
     var withoutQuery: String { String(prefix { $0 != "?" }) }
 }

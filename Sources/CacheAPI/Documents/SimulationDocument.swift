@@ -4,7 +4,7 @@ import CacheSimulation
 
 /// The `SimulationResults` schema.
 package struct SimulationDocument: Codable {
-    /// The `SimulationResult` schema. Amounts are per day of the window, which counts as at least one second.
+    /// The `SimulationResult` schema. Amounts are per day of the window; it counts as at least one second.
     struct Result: Codable {
         var algorithm: String
         var capacityBytes: Int64

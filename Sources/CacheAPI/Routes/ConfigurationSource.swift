@@ -32,7 +32,7 @@ package struct ConfigurationReport: Hashable, Sendable {
         }
     }
 
-    /// The reason for which the last reading failed.
+    /// The reason why the last reading failed.
     package struct Fault: Hashable, Sendable {
         /// The name of the setting, or the path of the file; nil: no setting is at fault.
         package var key: String?

@@ -11,7 +11,7 @@ package struct CORSRules: Hashable, Sendable {
     }
 
     package var origins: Origins
-    /// The time for which browsers may cache the response to a preflight.
+    /// How long browsers may cache the response to a preflight.
     package var maxAge: Duration
 
     package init(origins: Origins = .any, maxAge: Duration = .seconds(3600)) {

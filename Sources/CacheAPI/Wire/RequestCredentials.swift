@@ -78,7 +78,7 @@ package struct RequestCredentials: Sendable {
         FieldText.isBase64URL(byte) || "._~+/=".utf8.contains(byte)
     }
 
-    /// The runs of bytes for which `isPart` is true.
+    /// The runs of bytes where `isPart` is true.
     private static func parts(of text: [UInt8], where isPart: (UInt8) -> Bool) -> [String] {
         text.split { !isPart($0) }.map { String(decoding: $0, as: UTF8.self) }
     }

@@ -1,4 +1,4 @@
-/// The reason for which bytes were removed from the disk.
+/// The reason why bytes were removed from the disk.
 package enum EvictionReason: String, Hashable, Sendable, CaseIterable {
     /// The store exceeded its high watermark, or a fill did not fit.
     case capacity

@@ -39,7 +39,7 @@ package struct SegmentChanges: Sendable {
     package var records: [SegmentRecord]
     /// Segments that left the policy.
     package var gone: [SegmentID]
-    /// The position at which the next choice of victims starts, for SIEVE. `isEmpty` ignores it, because it moves only
+    /// The position where the next choice of victims starts, for SIEVE. `isEmpty` ignores it, because it moves only
     /// together with other changes.
     package var hand: SegmentID?
 
@@ -94,7 +94,7 @@ extension SpaceLedger {
         return changes
     }
 
-    /// The position at which the next choice of victims starts; nil: at the oldest segment, as most algorithms do.
+    /// The position where the next choice of victims starts; nil: at the oldest segment, as most algorithms do.
     package var hand: SegmentID? { policy.hand.map { policy.table.segment(at: $0) } }
 
     /// Returns a copy. Its `records` and `hand` must be persisted under `form`. From now on only changes are collected.
@@ -123,7 +123,7 @@ extension SpaceLedger {
     }
 
     /// Restores a persisted segment without bytes; call it in the order of the records, then `count` the bytes. It has
-    /// no effect on a segment that is known already. `hand`: the sequence number of the segment at which the hand
+    /// no effect on a segment that is known already. `hand`: the sequence number of the segment where the hand
     /// stood. That segment may have been evicted since; the hand then takes the next one.
     package mutating func restore(_ record: SegmentRecord, hand: Int64? = nil) {
         kept.sequence = max(kept.sequence, record.sequence ?? 0)

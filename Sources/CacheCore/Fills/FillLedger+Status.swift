@@ -26,7 +26,7 @@ extension FillLedger {
         return readers.filter { $0.value.looksTo(fill) }.map(\.key)
     }
 
-    /// The uptime at which a reader that waits for an unreachable upstream repeats its request; nil: it does not wait for
+    /// The uptime when a reader that waits for an unreachable upstream repeats its request; nil: it does not wait for
     /// one.
     package func repeatsAt(_ id: ReaderID) -> Duration? {
         readers[id].flatMap { $0.isWaiting ? $0.pendingFailure?.until : nil }

@@ -220,7 +220,7 @@ extension FillLedger {
         var window: ByteRange
         /// The end of the response. It lies beyond the claim while the claim of a flow-controlled fill can grow.
         var end: Int64
-        /// The offset at which the transfer pauses; `.max`: the fill is not flow-controlled. The transfer may overshoot
+        /// The offset where the transfer pauses; `.max`: the fill is not flow-controlled. The transfer may overshoot
         /// it by `Settings.overshootBytes`; the claim includes the overshoot.
         var allowance = Int64.max
         /// Whether its readers may disconnect before the end. Without readers it is finished only if very little is
@@ -293,7 +293,7 @@ extension FillLedger {
     struct PendingFailure {
         let range: ByteRange
         let code: CacheError.Code
-        /// The uptime at which a patient reader repeats its request; nil: the failure ends the read.
+        /// The uptime when a patient reader repeats its request; nil: the failure ends the read.
         var until: Duration?
     }
 
@@ -312,7 +312,7 @@ extension FillLedger {
         var needsConfirmation: Bool
         /// The uptime of the last `advance` or `want`.
         var movedAt = Duration.zero
-        /// The uptime at which the wait began; nil: the reader does not wait.
+        /// The uptime when the wait began; nil: the reader does not wait.
         var waitingSince: Duration?
         /// The longest single wait; nil: no limit.
         var waitLimit: Duration?
@@ -322,7 +322,7 @@ extension FillLedger {
         var isNotified = false
         /// Whether the reader gets bytes on disk and of fills in flight only: no fill is started for it.
         var isPassive = false
-        /// The reason for which no further fill is started for the reader; nil: fills are started.
+        /// The reason why no further fill is started for the reader; nil: fills are started.
         var dismissal: CacheError.Code?
         /// A failure of bytes ahead of the reader, reported when the reader reaches them, or of those for which a patient
         /// reader waits. No fill is started for these bytes.

@@ -20,7 +20,7 @@ struct ReadAhead: Sendable {
     private(set) var bytesPerSecond: Double?
     /// The limits of the origin: first exposure and window sizes, in bytes.
     private let sizes: FillLedger.Settings
-    /// The position at which the sequential read began; nil before the first move.
+    /// The position where the sequential read began; nil before the first move.
     private var beginning: Int64?
     /// The two latest measuring points. The pace is measured from the older one.
     private var marks: (older: Mark, newer: Mark)?
@@ -41,7 +41,7 @@ struct ReadAhead: Sendable {
     private static let exposedSeconds = 0.05
     /// The pace bounds a window over HTTP/2 to the bytes of so many seconds.
     private static let windowSeconds = 1.0
-    /// The number of round trips between the request of a window and the time at which the reader needs it.
+    /// The number of round trips between the request of a window and the time when the reader needs it.
     private static let roundTripsAhead = 1.5
 
     init(sizes: FillLedger.Settings) { self.sizes = sizes }

@@ -89,7 +89,7 @@ package struct BlockChecksums: Hashable, Sendable {
         return Array(touching)
     }
 
-    /// The index of the first piece for which `holds` is true, by binary search; `holds` must be monotonic.
+    /// The index of the first piece where `holds` is true, by binary search; `holds` must be monotonic.
     private func firstPiece(from start: Int = 0, where holds: (Piece) -> Bool) -> Int {
         var (low, high) = (start, pieces.count)
         while low < high {

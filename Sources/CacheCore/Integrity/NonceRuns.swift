@@ -69,7 +69,7 @@ package struct NonceRuns: Hashable, Sendable {
         return start..<max(start, first { $0.range.lowerBound >= range.upperBound })
     }
 
-    /// The index of the first run for which `holds` is true, by binary search; `holds` must be monotonic.
+    /// The index of the first run where `holds` is true, by binary search; `holds` must be monotonic.
     private func first(where holds: (Run) -> Bool) -> Int {
         var (low, high) = (0, runs.count)
         while low < high {

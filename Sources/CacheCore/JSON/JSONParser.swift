@@ -1,7 +1,7 @@
 /// Strict JSON parser (RFC 8259) for request bodies. Accepts UTF-8 only, no duplicate members, no text after the value,
 /// at most 64 levels of nesting, and at most 1,000,000 values.
 package struct JSONParser {
-    /// The maximum nesting, which bounds the parser's recursion.
+    /// The maximum nesting; it bounds the parser's recursion.
     private static let depthLimit = 64
     /// The maximum number of values, which bounds the memory: a value can take 20 times its bytes.
     private static let valueLimit = 1_000_000

@@ -89,7 +89,7 @@ private struct JSONMemberWriter<Key: CodingKey>: KeyedEncodingContainerProtocol 
         try encoder.encode(value, inside: level)
     }
 
-    // A generic method would not replace the methods of the protocol for these types, which leave nil out.
+    // A generic method would not replace the methods of the protocol for these types; they leave nil out.
     func encodeIfPresent(_ value: Bool?, forKey key: Key) { optional(value, key) { $0.bool($1) } }
     func encodeIfPresent(_ value: String?, forKey key: Key) { optional(value, key) { $0.text($1) } }
     func encodeIfPresent(_ value: Double?, forKey key: Key) { optional(value, key) { $0.number($1) } }

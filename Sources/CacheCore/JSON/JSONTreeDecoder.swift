@@ -128,7 +128,7 @@ private struct JSONMembers<Key: CodingKey>: KeyedDecodingContainerProtocol {
     var codingPath: [any CodingKey] { decoder.codingPath }
     var allKeys: [Key] { members.keys.compactMap(Key.init(stringValue:)) }
 
-    /// The value of a member, which counts as consumed.
+    /// The value of a member; it counts as consumed.
     private func member(_ key: Key) -> JSONTreeDecoder? {
         let name = key.stringValue
         if !decoder.consumed.keys.contains(name) { decoder.consumed.keys.append(name) }

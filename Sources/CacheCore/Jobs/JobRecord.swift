@@ -52,7 +52,7 @@ package struct JobRecord: Hashable, Sendable {
     package var id: String
     package var state: JobState
     package var label: String?
-    /// The name of the queue in which a later job can supersede this one; nil: none.
+    /// The name of the queue where a later job can supersede this one; nil: none.
     package var queue: String?
     /// Whether the job cancels the unfinished jobs of its queue when it is created or retried. A superseded job has
     /// this property from then on, so that jobs of one queue always supersede each other.
@@ -64,7 +64,7 @@ package struct JobRecord: Hashable, Sendable {
     package var maxBytesPerSecond: Int64?
     /// The longest time since `startedAt`; nil: no limit.
     package var timeout: Duration?
-    /// The time at which an unfinished job ends; nil: none.
+    /// The time when an unfinished job ends; nil: none.
     package var deadlineAt: Timestamp?
     package var createdAt: Timestamp
     package var startedAt: Timestamp?

@@ -35,7 +35,7 @@ package struct PlayRequest: Hashable, Sendable {
 
     /// The span in media with this end in seconds; nil: unknown, or that of a playlist which refers to other playlists.
     ///
-    /// - Parameter liveStart: the position at which a player begins with a live playlist; nil: the media is not live.
+    /// - Parameter liveStart: the position where a player begins with a live playlist; nil: the media is not live.
     /// - Returns: the requested span if its start counts from an unknown end.
     package func span(end: Double?, liveStart: Double? = nil) -> Range<Double> {
         let start = hasStart ? time.lowerBound : liveStart ?? 0

@@ -29,7 +29,7 @@ struct PrefetchJob: Sendable {
     private(set) var queued: Deque<Int> = []
     /// Waiting items by hold, in the order of their waits.
     private var waiting: [ItemWait.Hold: Deque<Int>] = [:]
-    /// The earliest time at which an item can have waited too long; nil: none waits, or the job has a limit of its own.
+    /// The earliest time when an item can have waited too long; nil: none waits, or the job has a limit of its own.
     private var waitsEndAt: Timestamp?
     /// Queued items of unknown size that were not probed yet, in order.
     private var unmeasured: Deque<Int> = []
@@ -49,7 +49,7 @@ struct PrefetchJob: Sendable {
     private var isEndedEarly = false
     /// The files of each expanded playlist.
     private var files: [Int: PlaylistFiles] = [:]
-    /// The uptime at which the timeout expires; nil: no timeout, or not started.
+    /// The uptime when the timeout expires; nil: no timeout, or not started.
     private var limitAt: Duration?
 
     /// Schedules a new or stored job. Items that were running when the service stopped are queued.

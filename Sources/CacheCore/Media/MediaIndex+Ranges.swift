@@ -177,7 +177,7 @@ extension MediaIndex.Track {
         return count < syncTimes.count ? syncTimes[count] : .infinity
     }
 
-    /// The number of leading values for which `holds` is true, by binary search.
+    /// The number of leading values where `holds` is true, by binary search.
     private static func count(of values: [Double], where holds: (Double) -> Bool) -> Int {
         var (low, high) = (0, values.count)
         while low < high {

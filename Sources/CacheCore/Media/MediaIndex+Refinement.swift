@@ -46,7 +46,7 @@ extension MediaIndex {
         }
     }
 
-    /// Sets the pieces of all tracks, which share the clusters.
+    /// Sets the pieces of all tracks; they share the clusters.
     mutating func apply(_ map: MatroskaMap) {
         let pieces = [false, true].map { map.pieces(precedesVideo: $0) }
         let hasVideo = map.clock.video != nil
@@ -61,7 +61,7 @@ extension MediaIndex {
         refinement = .mp3(map)
     }
 
-    /// Sets the pieces of all streams, which overlap by the measured distance between them.
+    /// Sets the pieces of all streams; they overlap by the measured distance between them.
     mutating func apply(_ map: TransportStreamMap) {
         let pieces = map.pieces
         for track in tracks.indices { tracks[track].pieces = pieces }

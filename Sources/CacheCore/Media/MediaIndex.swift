@@ -86,7 +86,7 @@ package struct MediaIndex: Hashable, Sendable {
 package struct MediaSource: Sendable {
     /// The length of the file in bytes.
     package let length: Int64
-    /// Returns exactly the bytes of a range, which lies within the file.
+    /// Returns exactly the bytes of a range; it lies within the file.
     package let read: @Sendable (ByteRange) async throws(MediaError) -> [UInt8]
     /// Makes the bytes of a range present with as few requests as possible, so that reads of them cause none.
     package let fetch: @Sendable (ByteRange) async throws(MediaError) -> Void
@@ -101,7 +101,7 @@ package struct MediaSource: Sendable {
     }
 }
 
-/// The reason for which a media file has no index.
+/// The reason why a media file has no index.
 package enum MediaError: Error, Sendable {
     /// The file is no media file of a known format, or of a variant that cannot be indexed. The text names the first
     /// bytes, or the box or feature.

@@ -34,7 +34,7 @@ package struct MediaPlaylist: Hashable, Sendable {
         package var playlist: String?
         /// A single file with an index of its own (SegmentBase of DASH); nil if ``segments`` describe the rendition.
         package var file: Resource?
-        /// The presentation times of ``file`` in seconds, which are those of its period; nil: unknown.
+        /// The presentation times of ``file`` in seconds, those of its period; nil: unknown.
         package var fileTime: Range<Double>?
         package var segments: [Segment] = []
 
@@ -102,7 +102,7 @@ package struct MediaPlaylist: Hashable, Sendable {
     package var renditions: [Rendition]
     /// The lines that were skipped because they are malformed.
     package var warnings: [Warning] = []
-    /// The distance from the live edge at which a player begins, in seconds: `HOLD-BACK`, or three target durations
+    /// The distance from the live edge where a player begins, in seconds: `HOLD-BACK`, or three target durations
     /// (RFC 8216 §6.3.3, draft-pantos-hls-rfc8216bis §4.4.3.8); `suggestedPresentationDelay` of DASH. Nil: three segments,
     /// or the playlist is not live.
     package var holdBack: Double?
@@ -124,7 +124,7 @@ package struct MediaPlaylist: Hashable, Sendable {
         return min(max(clockEdge, last.upperBound), last.upperBound + longestSegment)
     }
 
-    /// The position at which a player begins; nil unless the playlist is live and has segments. It is not behind the
+    /// The position where a player begins; nil unless the playlist is live and has segments. It is not behind the
     /// beginning of the last segment.
     package var liveStart: Double? {
         guard isLive, let edge, let last = lastSegment else { return nil }

@@ -73,7 +73,7 @@ struct MediaReadBuffer {
         return bytes
     }
 
-    /// The index of the first block for which `holds` is true, by binary search; `holds` must be monotonic.
+    /// The index of the first block where `holds` is true, by binary search; `holds` must be monotonic.
     private func firstBlock(where holds: (Block) -> Bool) -> Int {
         var low = 0
         var high = blocks.count

@@ -33,7 +33,7 @@ struct MediaTimeMap: Hashable, Sendable {
         return low > 0 && low < points.count ? (points[low - 1], points[low]) : nil
     }
 
-    /// The position at `time`, which is clamped to the map.
+    /// The position at `time`, clamped to the map.
     func position(at time: Double) -> Int64 {
         guard let (before, after) = neighbours(of: time) else {
             return time < points[0].time ? points[0].position : points[points.count - 1].position
@@ -43,7 +43,7 @@ struct MediaTimeMap: Hashable, Sendable {
         return min(max(position, before.position), after.position)
     }
 
-    /// The time at `position`, which is clamped to the map.
+    /// The time at `position`, clamped to the map.
     func time(at position: Int64) -> Double {
         guard let index = points.lastIndex(where: { $0.position <= position }) else { return points[0].time }
         guard index + 1 < points.count else { return points[index].time }
@@ -52,11 +52,11 @@ struct MediaTimeMap: Hashable, Sendable {
         return before.time + share * (after.time - before.time)
     }
 
-    /// Pieces of about one second, at most `limit`, which cover the map.
+    /// Pieces of about one second, at most `limit`; they cover the map.
     ///
     /// - Parameters:
     ///   - seconds: the uncertainty of times; each piece contains the bytes of so many seconds before and behind it.
-    ///   - bytes: the uncertainty of positions, which is added likewise.
+    ///   - bytes: the uncertainty of positions, added likewise.
     func pieces(limit: Int, seconds: Double, bytes: Int64) -> [MediaIndex.Piece] {
         let (first, last) = (points[0], points[points.count - 1])
         let total = last.time - first.time

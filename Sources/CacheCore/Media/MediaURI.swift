@@ -64,7 +64,7 @@ extension MediaURI {
     private struct Parts {
         /// Without the colon; nil for a relative reference.
         var scheme: Substring?
-        /// Without the slashes before it and without user info, which is a secret.
+        /// Without the slashes before it and without user info; it is a secret.
         var authority: Substring?
         var path: String
         /// Without the `?`.

@@ -1,6 +1,6 @@
 /// Rules for base URLs, to which the paths of an origin or of its mirrors are appended.
 package enum BaseURL {
-    /// The reason for which `text` is not a base URL; nil if it is one. A host with letters outside ASCII is permitted
+    /// The reason why `text` is not a base URL; nil if it is one. A host with letters outside ASCII is permitted
     /// here: ``Upstream/parse(url:)`` converts it.
     static func fault(in text: String) -> String? {
         guard !text.isEmpty else { return "The base URL is missing; give the URL of the origin's files." }

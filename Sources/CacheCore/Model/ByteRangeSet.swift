@@ -102,7 +102,7 @@ package struct ByteRangeSet: Hashable, Sendable {
         runs(in: range).byteCount
     }
 
-    /// The index of the first run from `start` on for which `holds` is true, by binary search; `holds` must be
+    /// The index of the first run from `start` on where `holds` is true, by binary search; `holds` must be
     /// monotonic.
     private func firstRun(from start: Int = 0, where holds: (ByteRange) -> Bool) -> Int {
         var low = start

@@ -82,7 +82,7 @@ extension CacheError.Code {
         static let fallback = Traits(rawValue: 4)
         /// The error describes the upstream, and not the request or the store.
         static let ofUpstream = Traits(rawValue: 8)
-        /// The address of the upstream gave no usable answer, which is evidence against it.
+        /// The address of the upstream gave no usable answer; this is evidence against it.
         static let broken = Traits(rawValue: 16)
         /// The address of the upstream answered, so that it works.
         static let answered = Traits(rawValue: 32)

@@ -39,7 +39,7 @@ package struct CacheError: Error, Sendable {
     package var cause: (any Error)?
     /// The value of `WWW-Authenticate` in the response; nil for that of the code.
     package var challenge: String?
-    /// Whether a connection failed for a reason on this machine, which is no evidence about the upstream.
+    /// Whether a connection failed for a reason on this machine; this is no evidence about the upstream.
     package var isLocal = false
 
     package init(_ code: Code, _ message: String, cause: (any Error)? = nil, challenge: String? = nil) {

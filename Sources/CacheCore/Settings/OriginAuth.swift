@@ -94,7 +94,7 @@ package struct LinkResolution: Hashable, Sendable {
     package var body: String?
     /// The place of the link in the JSON response (RFC 6901). Nil: the `Location` of a redirect, or the body as text.
     package var pointer: String?
-    /// The time for which a link is used. Nil: as the link itself states, otherwise one request.
+    /// How long a link is used. Nil: as the link itself states, otherwise one request.
     package var lifetime: Duration?
     /// Whether the header fields and the authorization of the origin are sent with the download, too.
     package var sendsCredentials = false

@@ -21,7 +21,7 @@ package struct Origin: Hashable, Sendable {
 
 /// The settings of an origin. `validate` checks their limits.
 package struct OriginSettings: Hashable, Sendable {
-    /// The time for which a response may be used without revalidation.
+    /// How long a response may be used without revalidation.
     package enum Freshness: Hashable, Sendable {
         /// According to the response's own header fields. Without such fields: a tenth of the time since
         /// `Last-Modified`, at most one day (heuristic freshness, RFC 9111 §4.2.2).

@@ -20,7 +20,7 @@ package struct SettingCodec<Value> {
     package var decode: (JSON, String) throws(CacheError) -> Value
     /// Inverse of ``decode``.
     package var encode: (Value) -> JSON
-    /// The reason for which a value is not permitted; nil if it is.
+    /// The reason why a value is not permitted; nil if it is.
     package var fault: (Value) -> SettingFault?
 
     package init(
@@ -107,7 +107,7 @@ package struct SettingCodec<Value> {
     }
 }
 
-/// The reason for which a setting is refused.
+/// The reason why a setting is refused.
 package struct SettingFault: Error, Hashable, Sendable {
     /// The path from the setting's member in JSON documents, for example `.ttlSeconds` or `[2]`; mostly empty.
     package var path = ""

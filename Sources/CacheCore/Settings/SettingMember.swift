@@ -8,7 +8,7 @@ package struct SettingMember<Root> {
     /// Sets the value to that of a document. The second parameter is the path for errors.
     let decode: (JSON, String, inout Root) throws(CacheError) -> Void
     let encode: (Root) -> JSON
-    /// The reason for which the value is not permitted; nil if it is.
+    /// The reason why the value is not permitted; nil if it is.
     fileprivate(set) var fault: (Root) -> SettingFault?
 
     private init(
@@ -100,7 +100,7 @@ extension Array {
 }
 
 extension Setting {
-    /// The same setting with a rule that depends on other settings: the reason for which the value is not permitted.
+    /// The same setting with a rule that depends on other settings: the reason why the value is not permitted.
     func checked(_ rule: @escaping (Root) -> SettingFault?) -> Setting {
         var checked = self
         checked.member?.fault = { [member] root in member?.fault(root) ?? rule(root) }

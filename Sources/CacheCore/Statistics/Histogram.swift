@@ -5,7 +5,7 @@ import Synchronization
 package final class Histogram: Sendable {
     /// The bucket bounds of a histogram, in ascending order, and the scale of its sum.
     package struct Bounds: Hashable, Sendable {
-        /// The upper bound of each bucket but the last, which has none.
+        /// The upper bound of each bucket but the last; it has none.
         package let values: [Double]
         /// The sum is kept in units of 1 ÷ `scale`, rounded down.
         let scale: Double

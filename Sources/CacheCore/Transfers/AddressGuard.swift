@@ -4,7 +4,7 @@
 /// The tables contain the IANA special-purpose address registries (RFC 6890). Forms of IPv6 addresses that embed an
 /// IPv4 address are judged by the embedded address.
 package enum AddressGuard {
-    /// The reason for which `address` (4 or 16 bytes in network order) is refused, as the name of its kind; nil if it
+    /// The reason why `address` (4 or 16 bytes in network order) is refused, as the name of its kind; nil if it
     /// is public.
     package static func refusal(of address: [UInt8]) -> String? {
         switch address.count {

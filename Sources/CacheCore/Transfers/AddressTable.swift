@@ -34,7 +34,7 @@ package struct AddressTable: Sendable {
         /// The uptime of the last resolution; nil: the name must be resolved again.
         var resolvedAt: Duration?
         var lastUse: Duration
-        /// The uptime at which a caller with another server to choose has last asked for the state; nil: never.
+        /// The uptime when a caller with another server to choose has last asked for the state; nil: never.
         var comparedAt: Duration?
     }
 
@@ -146,7 +146,7 @@ package struct AddressTable: Sendable {
 
     // MARK: Probes
 
-    /// The uptime at which the next probe is due; nil: none is needed.
+    /// The uptime when the next probe is due; nil: none is needed.
     package func nextProbe(at now: Duration) -> Duration? {
         probed(at: now).lazy.flatMap { $0.value.addresses.lazy.compactMap(\.probeDue) }.min()
     }
@@ -177,7 +177,7 @@ package struct AddressTable: Sendable {
 
     // MARK: Parts
 
-    /// Changes the state of a server, which may be new.
+    /// Changes the state of a server; it may be new.
     private mutating func change(_ name: String, at now: Duration, _ body: (inout Server) -> Void) {
         if servers[name] == nil, servers.count >= limit {
             let oldest = servers.sorted { $0.value.lastUse < $1.value.lastUse }.prefix(max(1, limit / 4))

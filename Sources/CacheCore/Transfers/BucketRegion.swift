@@ -40,7 +40,7 @@ package enum BucketRegion {
     }
 }
 
-/// The endpoint of the region in which a bucket is, learnt from a redirect.
+/// The endpoint of the region where a bucket is, learnt from a redirect.
 package struct RegionalEndpoint: Hashable, Sendable {
     package var region: String
     /// Scheme, host and port of the redirected requests.

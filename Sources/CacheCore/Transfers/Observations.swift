@@ -116,7 +116,7 @@ package struct ObservationTable: Sendable {
         if case .regionStated(let endpoint)? = held(.regionStated, .origin, at: now) { endpoint } else { nil }
     }
 
-    /// Records a stored response for `asset`, which replaces a stated length.
+    /// Records a stored response for `asset`; it replaces a stated length.
     package mutating func stored(_ asset: AssetID) { forget(.lengthStated, .asset(asset)) }
 
     /// Drops an observation.

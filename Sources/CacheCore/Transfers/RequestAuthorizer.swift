@@ -1,4 +1,4 @@
-/// Authorizes a request at the moment at which it is sent, so that retries and repeated hops are authorized anew.
+/// Authorizes a request at the moment when it is sent, so that retries and repeated hops are authorized anew.
 package protocol RequestAuthorizer: Sendable {
     /// The region that requests are signed for; nil: they are not signed for one.
     var region: String? { get }

@@ -51,7 +51,7 @@ extension TransferQueue {
         let entry: Entry
         var priority: TransferPriority
         var deadline: Instant
-        /// The earliest instant at which it could have had a permit.
+        /// The earliest instant when it could have had a permit.
         var ready: Instant
         /// Whether it has not had a permit yet.
         var isNew = true

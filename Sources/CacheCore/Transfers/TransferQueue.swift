@@ -20,7 +20,7 @@ package struct TransferQueue: Sendable {
     /// The time after which waiting prefetch counts as live; the end of that time is its deadline.
     package static let agingLimit = Duration.seconds(30)
 
-    /// The time for which the permit of a live transfer stays closed to prefetch, while prefetch waits.
+    /// How long the permit of a live transfer stays closed to prefetch, while prefetch waits.
     package static let keepingLimit = Duration.milliseconds(25)
 
     /// The parameters of a transfer that is added to the queue.
@@ -205,7 +205,7 @@ package struct TransferQueue: Sendable {
         contend(member.entry.origin)
     }
 
-    /// The next instant at which `admit` can have an effect without another change: a delayed transfer is due, or a
+    /// The next instant when `admit` can have an effect without another change: a delayed transfer is due, or a
     /// reservation ends while prefetch waits. Nil if there is none.
     package var nextDue: Instant? {
         [delayed.first?.rank, aging.first.flatMap { _ in kept.nextFree }].compactMap(\.self).min()

@@ -102,7 +102,7 @@ package enum HeadVerdict: Sendable {
 
 /// Destination of a response's bytes; called on the thread of the upstream client, in order.
 package protocol ByteSink: AnyObject, Sendable {
-    /// Stores all of `bytes`, which are valid only during the call. An error ends the transfer.
+    /// Stores all of `bytes`, valid only during the call. An error ends the transfer.
     func write(_ bytes: UnsafeRawBufferPointer) throws(CacheError)
 }
 
@@ -122,7 +122,7 @@ package struct TransferTimeouts: Hashable, Sendable {
     package var firstByte: Duration?
     /// Between two arrivals of body bytes.
     package var idle: Duration?
-    /// The whole transfer with its redirects, from the moment at which it leaves the queue; pauses are not counted. The
+    /// The whole transfer with its redirects, from the moment when it leaves the queue; pauses are not counted. The
     /// limit ends with the head of a whole body (requested as a whole, or status 200).
     package var total: Duration?
 

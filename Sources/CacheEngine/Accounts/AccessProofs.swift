@@ -24,7 +24,7 @@ final class AccessProofs: Sendable {
         case refused(CacheError)
     }
 
-    /// An answer with its end and its number, which differs from those of all others.
+    /// An answer with its end and its number; it differs from those of all others.
     struct Entry: Sendable {
         let answer: Answer
         let end: Timestamp
@@ -38,7 +38,7 @@ final class AccessProofs: Sendable {
         var count = 0
     }
 
-    /// The time for which an answer holds.
+    /// How long an answer holds.
     static let lifetime = Duration.seconds(60)
     /// Guards the answers.
     private let state: Mutex<State>
@@ -96,14 +96,14 @@ struct ForwardedFields: Sendable {
         return target.keyed(by: reader)
     }
 
-    /// A digest of the reader's fields, which cannot be guessed without the key of the store.
+    /// A digest of the reader's fields; they cannot be guessed without the key of the store.
     private func reader(with fields: HeaderList) -> String {
         let text = fields.fields.map { "\(FieldText.lowered($0.name)):\($0.value)" }.joined(separator: "\n")
         return context.store.catalog.keyedDigest(of: "forwarded fields\n" + text)
     }
 
     /// The asset of the version that the upstream shows this reader. Nil: the version has no strong validator. Throws
-    /// the refusal of the upstream, which is repeated for a minute.
+    /// the refusal of the upstream, repeated for a minute.
     private func shared(_ target: AssetTarget, _ reader: String) async throws(CacheError) -> AssetTarget? {
         let subject = AccessProofs.Subject(asset: target.id, reader: reader)
         let known = proofs.answer(to: subject, at: context.wallClock.now())

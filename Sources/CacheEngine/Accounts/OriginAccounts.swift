@@ -56,7 +56,7 @@ final class OriginAccounts: Sendable {
     private let state = Mutex(State())
     private let work: AsyncStream<@Sendable () async -> Void>
     private let begin: AsyncStream<@Sendable () async -> Void>.Continuation
-    /// The time for which a failure is repeated without a new call.
+    /// How long a failure is repeated without a new call.
     private static let failureLifetime = Duration.seconds(1)
 
     init(_ parts: Parts) {

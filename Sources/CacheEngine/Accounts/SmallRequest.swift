@@ -20,7 +20,7 @@ final class SmallRequest: TransferDelegate, ByteSink {
     /// The largest body in bytes.
     static let maxBytes = 1 << 20
 
-    /// Guards the response and the waiter, which resumes once the transfer has ended.
+    /// Guards the response and the waiter; it resumes once the transfer has ended.
     private let state = Mutex(State())
 
     private init() {}

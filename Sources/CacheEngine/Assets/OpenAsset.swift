@@ -56,7 +56,7 @@ final class OpenAsset: Sendable {
         var dismissal: CacheError?
         /// Parameters of the fills that the current change starts.
         var retry = FillRetry()
-        /// The offset at which the index of the media file is expected, until it is fetched; nil: unknown.
+        /// The offset where the index of the media file is expected, until it is fetched; nil: unknown.
         var expectedIndex: Int64?
         /// The status of the latest upstream response; nil before the first one.
         var upstreamStatus: Int?
@@ -125,7 +125,7 @@ final class OpenAsset: Sendable {
     let isForeign: Bool
     /// Guards the complete state of the generation.
     private let state: Mutex<State>
-    /// Guards the memory of recently read segments, which limits the reports to the space ledger.
+    /// Guards the memory of recently read segments; it limits the reports to the space ledger.
     let reads = Mutex(RecentReads())
 
     /// Creates an asset that the upstream has not described yet.

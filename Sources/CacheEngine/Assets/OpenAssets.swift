@@ -210,7 +210,7 @@ final class OpenAssets: Sendable {
         uncount(asset)
     }
 
-    /// Replaces the asset by a `successor` with bytes in flight, which gets a hold for the transfer. Returns false, and
+    /// Replaces the asset by a `successor` with bytes in flight; it gets a hold for the transfer. Returns false, and
     /// changes nothing, if the asset was already superseded or removed.
     func supersede(_ asset: OpenAsset, by successor: OpenAsset) -> Bool {
         let (record, file) = successor.look { ($0.record, $0.file) }

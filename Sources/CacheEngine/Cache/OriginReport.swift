@@ -6,7 +6,7 @@ package struct OriginReport: Sendable {
     package var isConfigured: Bool
     /// The temporary beliefs about the origin and its addresses.
     package var observations: [Observation] = []
-    /// The time at which the uptime of their instants is zero.
+    /// The time when the uptime of their instants is zero.
     package var uptimeZero = Timestamp(seconds: 0)
     /// The base URL, then the mirrors.
     package var addresses: [CircuitFigures] = []

@@ -3,7 +3,7 @@ import CacheStore
 
 /// The result of an eviction or a purge, or of its dry run.
 package struct EvictionReport: Sendable {
-    /// The ranges of one asset. `ranges` is empty for a purge, which removes whole assets.
+    /// The ranges of one asset. `ranges` is empty for a purge; it removes whole assets.
     package struct Entry: Sendable {
         package var assetID: AssetID
         package var key: String
@@ -11,7 +11,7 @@ package struct EvictionReport: Sendable {
         package var bytes: Int64
     }
 
-    /// Whether this is the report of a dry run, which removes nothing.
+    /// Whether this is the report of a dry run; it removes nothing.
     package let isDryRun: Bool
     /// The bytes that were freed, or would be; 0 for a soft purge.
     package var freedBytes: Int64 = 0

@@ -17,7 +17,7 @@ struct ObsoleteAssets: Sendable {
 
     /// The progress of one call.
     private struct Search {
-        /// The uptime at which an asset was first found busy.
+        /// The uptime when an asset was first found busy.
         var waiting: [AssetID: Duration] = [:]
         /// Assets that failed; the others go on.
         var failures: [AssetID: CacheError] = [:]

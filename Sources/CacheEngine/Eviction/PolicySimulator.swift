@@ -29,7 +29,7 @@ package struct PolicySimulator: Sendable {
     let configuration: CacheConfiguration
     let settings: LiveCacheSettings
 
-    /// The maximum number of replayed reads over all combinations, which takes a few seconds.
+    /// The maximum number of replayed reads over all combinations; it takes a few seconds.
     private static let mostSteps = 4 << 20
     /// The points of the curve, as multiples of the present capacity.
     private static let multiples = [0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 4]

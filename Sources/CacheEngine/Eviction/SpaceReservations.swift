@@ -59,7 +59,7 @@ final class SpaceReservations: Sendable {
         (recounts, recountSignal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// The grid in force, which divides assets into segments.
+    /// The grid in force; it divides assets into segments.
     var grid: SegmentGrid { SegmentGrid(segmentBytes: segmentBytes.load(ordering: .relaxed)) }
 
     /// Restarts with an empty ledger in the layout of the persisted state. Call it before any bytes are counted.
@@ -84,7 +84,7 @@ final class SpaceReservations: Sendable {
     /// The time after a start in which reservations wait for the count. Then readers take precedence over the capacity.
     private static let longestCount = Duration.seconds(5)
 
-    /// Puts a policy in force at once. A changed algorithm or grid requires a rebuilt ledger, which is built on a copy
+    /// Puts a policy in force at once. A changed algorithm or grid requires a rebuilt ledger, built on a copy
     /// without the lock.
     func adopt(_ settings: PolicySettings) {
         with { $0.adopt(settings) }

@@ -15,7 +15,7 @@ final class FillTransfer: Sendable {
         var allowance = Int64.max
         /// The asset offset of the body's first byte; nil before the response head.
         var start: Int64?
-        /// The asset offset at which the body ends; nil: as requested.
+        /// The asset offset where the body ends; nil: as requested.
         var end: Int64?
         var isCancelled = false
     }
@@ -31,7 +31,7 @@ final class FillTransfer: Sendable {
         var transfer: (any Transfer)?
         /// The part of the desired state that the transfer has been sent.
         var sent: DesiredState
-        /// The uptime at which the transfer left the queue; nil: not sent.
+        /// The uptime when the transfer left the queue; nil: not sent.
         var startedAt: Duration?
         var isCancelled = false
         /// The reason why the attempt was not sent; nil if it was sent or just cancelled.
@@ -94,7 +94,7 @@ final class FillTransfer: Sendable {
         var head: UpstreamHead?
         /// Nil until a response head with a usable body is accepted.
         var body: Body?
-        /// The uptime at which that head was accepted.
+        /// The uptime when that head was accepted.
         var bodyStartedAt: Duration?
         var meter = RateMeter()
         /// Whether the fill brings another generation than it was started for.
@@ -146,7 +146,7 @@ final class FillTransfer: Sendable {
         self.trace = trace
     }
 
-    /// Continues in the asset of the generation that the response started, which has a hold for the transfer.
+    /// Continues in the asset of the generation that the response started; it has a hold for the transfer.
     func move(to next: FillLocation) {
         state.withLock { $0.hasMoved = true }
         let before = location.withLock { location in
@@ -355,7 +355,7 @@ final class FillTransfer: Sendable {
 }
 
 extension FillTransfer.Attempt {
-    /// The next command for this attempt, which is marked as sent; nil if the attempt is up to date.
+    /// The next command for this attempt, marked as sent; nil if the attempt is up to date.
     fileprivate mutating func nextCommand(of desired: FillTransfer.DesiredState) -> FillTransfer.Command? {
         if isCancelled || desired.isCancelled {
             defer { sent.isCancelled = true }

@@ -11,7 +11,7 @@ package enum MediaDocument: Sendable {
     private static let headBytes: Int64 = 4096
 
     /// Parses the media of `source`, whose format is detected from its first bytes, its media type and its path. `now`: the
-    /// time at which the segments of a live manifest are available.
+    /// time when the segments of a live manifest are available.
     static func parsed(
         _ source: MediaSource, contentType: String?, path: String, limits: MediaLimits, now: Timestamp
     ) async throws(MediaError) -> MediaDocument {
@@ -34,7 +34,7 @@ package enum MediaDocument: Sendable {
         }
     }
 
-    /// Whether the document depends on the time at which it was parsed.
+    /// Whether the document depends on the time when it was parsed.
     var isMomentary: Bool {
         if case .playlist(let playlist) = self { playlist.clockEdge != nil } else { false }
     }

@@ -99,7 +99,7 @@ struct MediaReader: Sendable {
         }
     }
 
-    /// The length of the asset, which is found at its end if the upstream does not state it; nil: it exceeds `limit`.
+    /// The length of the asset, found at its end if the upstream does not state it; nil: it exceeds `limit`.
     private func length(limit: Int64) async throws(CacheError) -> Int64? {
         if let length = asset.look({ $0.ledger.length }) { return length }
         guard let reader else { throw Self.notCached }

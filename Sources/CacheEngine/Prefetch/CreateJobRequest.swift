@@ -32,7 +32,7 @@ package struct CreateJobRequest: Sendable {
     package var maxBytesPerSecond: Int64?
     /// The time limit, counted from the start of the first item; nil means none.
     package var timeout: Duration?
-    /// The time at which the unfinished job ends; nil means none.
+    /// The time when the unfinished job ends; nil means none.
     package var deadlineAt: Timestamp?
     /// The token that makes the job; nil: the service needs none.
     package var owner: TokenOwner?

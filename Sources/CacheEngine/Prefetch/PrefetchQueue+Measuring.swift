@@ -53,7 +53,7 @@ extension PrefetchQueue {
         }
     }
 
-    /// Drops the claims of finished jobs, which ends the protection of their items.
+    /// Drops the claims of finished jobs; this ends the protection of their items.
     func releaseFinishedClaims() {
         let jobs = spaceClaims.withLock { Array($0.keys) }
         let finished = look { schedule in jobs.filter { schedule.state(of: $0)?.isFinished ?? true } }

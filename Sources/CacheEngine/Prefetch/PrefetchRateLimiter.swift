@@ -6,7 +6,7 @@ final class PrefetchRateLimiter: Sendable {
     private let bytesPerSecond: Int64
     private let clock: any Clock<Duration>
     private let uptime: @Sendable () -> Duration
-    /// Guards the uptime at which the next piece may start.
+    /// Guards the uptime when the next piece may start.
     private let nextAt = Mutex(Duration.zero)
 
     init(bytesPerSecond: Int64, clock: any Clock<Duration>, uptime: @escaping @Sendable () -> Duration) {

@@ -20,7 +20,7 @@ package struct ReadTally: Sendable {
     package var bytesAfterFill: Int64 = 0
 }
 
-/// One reader of an asset: the plan of its response, and its body, which is handed out as the bytes arrive on disk.
+/// One reader of an asset: the plan of its response, and its body, handed out as the bytes arrive on disk.
 ///
 /// A read holds its asset and a reader in the asset's ledger until `finish`, `abandon` or deinitialization. It hands
 /// out the body in one of two forms: `next` suspends until bytes are there; `nextWithoutBlocking` serves an event
@@ -353,7 +353,7 @@ package final class ContentRead: Sendable {
         return FilePiece(range: range, pin: pin)
     }
 
-    /// Advances past `chunk`, which was handed out: updates the access trace and the eviction policy.
+    /// Advances past `chunk`, handed out: updates the access trace and the eviction policy.
     private func took(_ chunk: ByteRange) {
         let cached = cachedBefore.runs(in: chunk)
         let past = state.withLock { state in

@@ -8,7 +8,7 @@ func withDeadline<Value: Sendable>(
     body: @escaping @Sendable () async throws(CacheError) -> Value
 ) async throws(CacheError) -> Value {
     let outcome = await withTaskGroup(of: Result<Value, CacheError>?.self) { group in
-        // The body starts on the calling thread, which saves a wake-up of another one.
+        // The body starts on the calling thread; this saves a wake-up of another one.
         let isOver = Flag()
         group.addImmediateTask {
             defer { isOver.value.store(true, ordering: .relaxed) }

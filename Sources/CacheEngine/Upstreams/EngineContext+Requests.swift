@@ -31,7 +31,7 @@ extension EngineContext {
         return request
     }
 
-    /// The indices of the URLs whose servers are failing. It is empty for a single URL, which has no alternative.
+    /// The indices of the URLs whose servers are failing. It is empty for a single URL; it has no alternative.
     func failing(_ urls: [String]) -> Set<Int> {
         urls.count < 2 ? [] : Set(urls.indices.filter { upstream.isFailing(urls[$0]) })
     }

@@ -11,7 +11,7 @@ final class HeadRequest: TransferDelegate {
         var waiter: CheckedContinuation<Answer, Never>?
     }
 
-    /// Guards the head, the end and the waiter, which resumes once the transfer has ended.
+    /// Guards the head, the end and the waiter; it resumes once the transfer has ended.
     private let state = Mutex(State())
 
     private init() {}

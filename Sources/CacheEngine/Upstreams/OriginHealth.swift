@@ -367,7 +367,7 @@ private struct Refusal: Sendable {
     private var failures = 0
     /// The cause of the last failure of the address with the most failures in a row.
     private var cause: String?
-    /// The earliest uptime at which an address is admissible again; nil: none is known.
+    /// The earliest uptime when an address is admissible again; nil: none is known.
     private var until: Duration?
     /// Whether a probe is in progress at one of the addresses.
     private var isBeingTried = false

@@ -7,7 +7,7 @@ package struct ProbeReport: Sendable {
 
     package var assetID: AssetID
     package var key: String
-    /// The URL without its query, which may be a signature.
+    /// The URL without its query; it may be a signature.
     package var url: String
     /// The URL after redirects, likewise without its query.
     package var finalURL: String

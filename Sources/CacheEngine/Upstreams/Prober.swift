@@ -186,6 +186,6 @@ package struct Prober: Sendable {
 }
 
 extension String {
-    /// The URL without its query, which may be a signature and is not shown.
+    /// The URL without its query; it may be a signature and is not shown.
     var withoutQuery: String { split(separator: "?", maxSplits: 1).first.map(String.init) ?? self }
 }

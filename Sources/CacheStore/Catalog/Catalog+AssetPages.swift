@@ -73,7 +73,7 @@ extension Catalog {
                 })
             let items = assets.prefix(limit).map(\.asset)
             guard assets.count > limit, let last = items.last else { return AssetPage(items: items, nextCursor: nil) }
-            // A key follows the identifier, which has a fixed length. A long key is looked up by the identifier, so that
+            // A key follows the identifier; it has a fixed length. A long key is looked up by the identifier, so that
             // the cursor fits into a URL.
             let value = assets[limit - 1].value
             let key = String.fromDatabaseValue(value).flatMap { $0.utf8.count <= Self.mostKeyBytes ? $0 : nil }

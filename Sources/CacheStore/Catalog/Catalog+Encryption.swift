@@ -182,7 +182,7 @@ extension Store {
         return complete
     }
 
-    /// Replaces the sealed key of an asset by an empty one, which marks the file as unreadable until it is deleted. Nil
+    /// Replaces the sealed key of an asset by an empty one; it marks the file as unreadable until it is deleted. Nil
     /// if the asset has no bytes, or is of another version.
     private static func erase(
         _ version: AssetVersion, _ db: Database

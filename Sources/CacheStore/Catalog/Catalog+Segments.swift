@@ -16,7 +16,7 @@ extension Catalog {
         return EvictionLayout(algorithm: algorithm, segmentBytes: bytes)
     }
 
-    /// Returns the sequence number of the segment at which the next victim selection starts; nil means the first
+    /// Returns the sequence number of the segment where the next victim selection starts; nil means the first
     /// segment. That segment may no longer exist.
     package func segmentHand() async throws(CacheError) -> Int64? {
         try await read { try Int64.fetchOne($0, sql: "SELECT value FROM meta WHERE name = 'segments.hand'") }

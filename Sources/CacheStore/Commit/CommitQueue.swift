@@ -85,7 +85,7 @@ package final class CommitQueue: Sendable {
         add { $0.begin(record, file: file) }
     }
 
-    /// Reports that the bytes of an asset were copied to another file, which replaces the former one in its row. No
+    /// Reports that the bytes of an asset were copied to another file; it replaces the former one in its row. No
     /// effect if the row has no longer the former file, or if a purge has selected the asset: the bytes are not new.
     package func converted(_ record: AssetRecord, from former: FileName, to file: SparseFile) {
         add { $0.begin(record, file: file, converting: former) }

@@ -22,7 +22,7 @@ extension Disk {
         }
     }
 
-    /// Makes one read call, which may return fewer bytes than requested.
+    /// Makes one read call; it may return fewer bytes than requested.
     private func read(_ bytes: inout [UInt8], of descriptor: Descriptor, from start: Int) throws(CacheError) -> Int {
         let outcome: Result<Int, CacheError> = bytes.withUnsafeMutableBytes { buffer in
             do throws(CacheError) {
@@ -35,7 +35,7 @@ extension Disk {
         return try outcome.get()
     }
 
-    /// Makes one write call, which may write fewer bytes than given.
+    /// Makes one write call; it may write fewer bytes than given.
     private func write(_ bytes: [UInt8], to descriptor: Descriptor, from start: Int) throws(CacheError) -> Int {
         let outcome: Result<Int, CacheError> = bytes.withUnsafeBytes { buffer in
             do throws(CacheError) {

@@ -26,7 +26,7 @@ struct CounterMode: ~Copyable {
 
     deinit { EVP_CIPHER_CTX_free(context) }
 
-    /// Encrypts or decrypts `bytes` into `target`, which may be the same memory. `lead`: the number of bytes of the
+    /// Encrypts or decrypts `bytes` into `target`; it may be the same memory. `lead`: the number of bytes of the
     /// stream before them. Returns false if OpenSSL refused.
     func apply(
         _ bytes: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer, skipping lead: Int

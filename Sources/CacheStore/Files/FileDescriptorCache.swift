@@ -137,7 +137,7 @@ final class FileDescriptorCache: Sendable {
     /// Number of writes that a sync starting now covers; nil if everything is synced.
     func unsyncedWrites(_ entry: Entry) -> Int? { entry.slot.withLock { $0.unsyncedWrites } }
 
-    /// Records a completed sync, which covered this many writes. They no longer keep the descriptor open.
+    /// Records a completed sync; it covered this many writes. They no longer keep the descriptor open.
     func synced(_ entry: Entry, writes: Int) { change(entry) { $0.synced(writes: writes) } }
 
     /// Changes an entry. Closes its descriptor if it becomes idle while the limit is exceeded.

@@ -201,7 +201,7 @@ package final class SparseFile: Sendable {
         guard !isSpilled, let descriptor = descriptors.borrowOpen(entry) else { return nil }
         defer { descriptors.giveBack(entry, wrote: false) }
         guard let cipher else { return disk.readFromPageCache(descriptor, into: bytes, at: offset) }
-        // Bytes that cannot be decrypted are left to the call that may block, which reports the error.
+        // Bytes that cannot be decrypted are left to the call that may block; it reports the error.
         return try? cipher.read(into: bytes, at: offset) {
             disk.readFromPageCache(descriptor, into: bytes, at: offset) ?? 0
         }
@@ -272,7 +272,7 @@ package final class SparseFile: Sendable {
         unspill(ranges)
     }
 
-    /// Accesses the state. Waits for a punch in progress, which may block.
+    /// Accesses the state. Waits for a punch in progress; it may block.
     func withState<Value: Sendable>(_ body: (inout State) -> Value) -> Value {
         state.withLock { state in
             mark(in: &state)

@@ -98,7 +98,7 @@ extension Store {
                 result.usedDiskBytes += status.diskBytes
                 continue
             }
-            // A row never returns to an old file. Therefore a file without a claim, which was read before the listing,
+            // A row never returns to an old file. Therefore a file without a claim, read before the listing,
             // has none now.
             if let claim = missing.removeValue(forKey: name) {
                 if claim.end > status.size || !status.isRegular { doubtful.append(name) }

@@ -64,7 +64,7 @@ package final class Store: Sendable {
     /// Number of damaged catalog rows that were deleted, including those of the start.
     package var damagedRowCount: Int64 { damagedRows.load(ordering: .relaxed) }
 
-    /// Width of the low part of a file serial, which counts the files of one run. The high part is the run's number.
+    /// Width of the low part of a file serial; it counts the files of one run. The high part is the run's number.
     static let serialBits = 32
 
     /// Opens the store in `directory`, or creates one (mode 0700; the parent must exist). Blocks for a moment.

@@ -18,7 +18,7 @@ package struct TraceContext: Hashable, Sendable {
     /// The span in this trace that is the parent of the work this context is passed to.
     package let spanID: SpanID
     package let flags: Flags
-    /// Entries of other tracing systems, which are passed on unchanged.
+    /// Entries of other tracing systems, passed on unchanged.
     package let state: TraceState
     /// Whether the context was received from another process.
     package let isRemote: Bool

@@ -20,7 +20,7 @@ package struct TraceID: Hashable, Sendable {
         self.init(high: high, low: low)
     }
 
-    /// The last 56 bits, which are random according to W3C Trace Context Level 2 §3.2.2.3.
+    /// The last 56 bits, random according to W3C Trace Context Level 2 §3.2.2.3.
     var randomness: UInt64 { low & TraceSampler.randomnessMask }
 }
 

@@ -81,7 +81,7 @@ struct ExportBatches {
         return .done(problem: "The receiver rejected single spans as too large (status 413).")
     }
 
-    /// A full or partial success ("Partial Success"), which is never retried.
+    /// A full or partial success ("Partial Success"); it is never retried.
     private mutating func accepted(_ part: ArraySlice<SpanRecord>, _ body: [UInt8]) -> Step {
         // A receiver that accepts spans and sends an invalid body has accepted them nevertheless.
         let partial = (try? JSONParser.parse(body))?["partialSuccess"]

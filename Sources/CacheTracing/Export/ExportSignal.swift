@@ -41,7 +41,7 @@ final class ExportSignal: Sendable {
     /// Returns on the event, after `limit`, or if the task is cancelled.
     func wait(for event: Event, within limit: Duration, clock: any Clock<Duration>) async {
         await withTaskGroup(of: Void.self) { group in
-            // The only error is the cancellation, which ends the wait.
+            // The only error is the cancellation; it ends the wait.
             group.addTask { try? await clock.sleep(for: limit) }
             group.addTask { await self.wait(for: event) }
             await group.next()

@@ -1,6 +1,6 @@
 import CacheCore
 
-/// The URL to which spans are posted. Descriptions do not contain its query, which may have a credential.
+/// The URL to which spans are posted. Descriptions do not contain its query; it may have a credential.
 package struct OTLPEndpoint: Hashable, Sendable {
     /// The default of OTEL_EXPORTER_OTLP_ENDPOINT for HTTP (OTLP specification, "OTLP/HTTP Default Port").
     static let standardBase = "http://localhost:4318"

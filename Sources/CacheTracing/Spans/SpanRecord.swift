@@ -17,7 +17,7 @@ package enum SpanStatus: Hashable, Sendable {
 }
 
 /// A reference to another span, in the same trace or in a different one (OpenTelemetry specification, trace API,
-/// "Link"). It has no trace state, which bounds its size.
+/// "Link"). It has no trace state; this bounds its size.
 package struct SpanLink: Hashable, Sendable {
     package let traceID: TraceID
     package let spanID: SpanID

@@ -13,7 +13,7 @@ final class OpenedSockets {
 
     private struct Entry {
         let socket: Int32
-        /// The time at which the socket was created.
+        /// The time when the socket was created.
         let opened: Instant
     }
 
@@ -25,7 +25,7 @@ final class OpenedSockets {
     /// Registers a socket that was created for a connection.
     func opened(_ socket: Int32, at now: Instant) { recent[socket] = now }
 
-    /// The time at which the connection between these ports was opened; nil if it is unknown.
+    /// The time when the connection between these ports was opened; nil if it is unknown.
     func opened(localPort: Int32, remotePort: Int32) -> Instant? {
         place()
         return placed[Ports(local: localPort, remote: remotePort)]?.opened

@@ -23,7 +23,7 @@ struct WorkerAssignment {
         totals = Array(repeating: 0, count: workers)
     }
 
-    /// The worker for the next transfer of `host`, which counts as active there.
+    /// The worker for the next transfer of `host`; it counts as active there.
     mutating func assign(_ host: String) -> Int {
         var own = shares[host] ?? []
         let index =
@@ -56,7 +56,7 @@ struct WorkerAssignment {
         _ = record(own, of: host, on: worker)
     }
 
-    /// The index of the worker's share, which is added if there is none.
+    /// The index of the worker's share, added if there is none.
     private static func share(of worker: Int, in own: inout [Share]) -> Int {
         if let index = own.firstIndex(where: { $0.worker == worker }) { return index }
         own.append(Share(worker: worker, active: 0))

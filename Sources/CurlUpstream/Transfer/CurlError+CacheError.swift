@@ -100,7 +100,7 @@ struct CurlError: Error, CustomStringConvertible {
     }
 }
 
-/// The step in which a transfer waits for its upstream.
+/// The step where a transfer waits for its upstream.
 enum TransferStep: CaseIterable {
     case nameLookup, connect, tls, firstByte, body
     /// Another transfer makes the connection, which both may share.

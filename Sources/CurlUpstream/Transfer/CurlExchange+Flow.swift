@@ -111,7 +111,7 @@ extension CurlExchange {
         setValve(at: now)
     }
 
-    /// The next time at which the worker must visit the exchange; nil: none. A paused exchange has no timers.
+    /// The next time when the worker must visit the exchange; nil: none. A paused exchange has no timers.
     var nextDue: Instant? {
         guard hold == .none else { return nil }
         return [timers.next?.at, rest].compactMap(\.self).min()

@@ -9,7 +9,7 @@ final class CurlExchange {
     enum Body {
         /// The response head is incomplete.
         case awaited
-        /// The beginning of the body is collected for the delegate, which has not got the head yet.
+        /// The beginning of the body is collected for the delegate; it has not got the head yet.
         case excerpted([UInt8])
         /// The bytes are written to the delegate's sink.
         case stored(BodyWriter)

@@ -47,7 +47,7 @@ enum CurlURL {
     }
 }
 
-/// Owner of one `CURLU` handle, which is freed with it.
+/// Owner of one `CURLU` handle, freed with it.
 private struct ParsedURL: ~Copyable {
     private let pointer: OpaquePointer
 

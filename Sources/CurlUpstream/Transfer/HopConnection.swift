@@ -56,7 +56,7 @@ struct HopConnection {
         passes = max(countOfIPv6, left.count - countOfIPv6)
     }
 
-    /// Ends a pass in which no address accepted a connection. False: it was the last one.
+    /// Ends a pass where no address accepted a connection. False: it was the last one.
     mutating func exhaust() -> Bool {
         guard passes > 1 else { return false }
         exhausted.formUnion(candidates)

@@ -7,7 +7,7 @@ struct RateLimit {
 
     /// Bytes per second; nil: no limit.
     private(set) var bytesPerSecond: Int64?
-    /// The time at which all bytes so far would have arrived at the exact rate.
+    /// The time when all bytes so far would have arrived at the exact rate.
     private var due: Instant?
 
     init(bytesPerSecond: Int64? = nil) { self.bytesPerSecond = bytesPerSecond }

@@ -23,7 +23,7 @@ struct TransferTimers {
     private var pausedAt: Instant?
     /// The end of an attempt to connect to one of several addresses; nil: that of the connect timeout.
     private var attemptEnd: Instant?
-    /// Whether the total timeout applies. It does not apply to a whole body, which can have any length.
+    /// Whether the total timeout applies. It does not apply to a whole body; it can have any length.
     private var hasTotal = true
 
     init(_ limits: TransferTimeouts, begun: Instant) {

@@ -141,7 +141,7 @@ enum Larder {
         }
     }
 
-    /// Waits for a former process with the same sockets, which gives the data directory back soon after its stop signal.
+    /// Waits for a former process with the same sockets; it gives the data directory back soon after its stop signal.
     private static func awaitStore(_ settings: LarderSettings, logger: Logger) async {
         guard settings.listen.inherited != nil else { return }
         let clock = ContinuousClock()
@@ -267,7 +267,7 @@ private struct TraceService: Service {
     func run() async throws {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await exporter.run() }
-            // It throws if the task is cancelled, which ends the exporter as well.
+            // It throws if the task is cancelled; this ends the exporter as well.
             try? await gracefulShutdown()
             exporter.stop()
         }

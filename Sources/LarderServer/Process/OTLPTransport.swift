@@ -18,7 +18,7 @@ final class OTLPTransport: @unchecked Sendable {
 
     /// The response, filled by libcurl's callbacks on the queue.
     private final class Collector {
-        /// The kept size of a body, which has a short JSON text.
+        /// The kept size of a body; it has a short JSON text.
         static let bodyLimit = 64 << 10
 
         var headers = HeaderList()

@@ -63,7 +63,7 @@ struct Supervisor: Sendable {
         }
     }
 
-    /// The time of CLOCK_MONOTONIC, which orders reloads for systemd.
+    /// The time of CLOCK_MONOTONIC; it orders reloads for systemd.
     static func monotonicTime() -> Duration {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)

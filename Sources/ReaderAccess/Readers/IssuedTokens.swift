@@ -7,7 +7,7 @@ package import CacheCore
 package struct IssuedTokens: Hashable, Sendable {
     /// The maximum number of tokens; those that were removed first are dropped first. Present tokens are never dropped.
     package static let capacity = 20_000
-    /// The time for which a removed token is known.
+    /// How long a removed token is known.
     package static let retention = Duration.seconds(90 * 86_400)
 
     /// The time of removal; nil for a present token.

@@ -7,7 +7,7 @@ import WebTokens
 package final class ContentSignatures: Sendable {
     /// The settings.
     package struct Rules: Hashable, Sendable {
-        /// The time for which a reader may continue with an asset after the end of its signature. RFC 9246 tokens have
+        /// How long a reader may continue with an asset after the end of its signature. RFC 9246 tokens have
         /// no such time.
         package var grace: Duration
         /// The accepted values of `iss` in RFC 9246 tokens. Tokens without `iss` are accepted with any known key.

@@ -13,7 +13,7 @@ package struct PresentedSignature: Hashable, Sendable, CustomStringConvertible, 
 
     init(_ form: Form) { self.form = form }
 
-    /// The value of the cookie `URISigningPackage` (RFC 9246 §3.1), which is the transport of renewed tokens.
+    /// The value of the cookie `URISigningPackage` (RFC 9246 §3.1), the transport of renewed tokens.
     package init(cookie token: String) { form = .uriSigning(token: token) }
 
     package var description: String { "(signature)" }

@@ -2,7 +2,7 @@ package import CacheCore
 
 /// The readers that began before their signature ended, as a bounded table of digests of signature and asset.
 package struct SignatureGrace: Sendable {
-    /// The time for which a reader may continue after the end of its signature.
+    /// How long a reader may continue after the end of its signature.
     package var duration: Duration
     private var ends: BoundedTable<TokenDigest, Timestamp>
 

@@ -18,7 +18,7 @@ package struct SignatureGrant: Hashable, Sendable {
         package let token: String
         /// The attribute `Path` of the cookie.
         package let path: String
-        /// The time at which the token ends.
+        /// The time when the token ends.
         package let expiresAt: Timestamp
 
         package var description: String { "(renewal)" }

@@ -157,7 +157,7 @@ extension SigningKeys {
         case .exact:
             container = ExtendedRegex.escaped(String(decoding: SignedText.covered(target), as: UTF8.self))
         case .prefix:
-            // The URI of a request is compared in its normal form, which keeps the spelling of reserved characters.
+            // The URI of a request is compared in its normal form; it keeps the spelling of reserved characters.
             let file = url.prefix { $0 != "?" }
             let folder = String(file[...(file.lastIndex(of: "/") ?? file.startIndex)])
             container = ExtendedRegex.escaped(folder) + "(.|%2F|%5C)*"

@@ -97,7 +97,7 @@ struct ExtendedRegex: Sendable {
         return run.isAccepting
     }
 
-    /// The pattern for texts in which encoded slashes and backslashes count as characters of their own. Only their
+    /// The pattern for texts where encoded slashes and backslashes count as characters of their own. Only their
     /// escapes `%2F` and `%5C` in the pattern match them: `.` and `[^/]` do not. Nil if the pattern has no such escape.
     init?(hidingSlashesIn pattern: String) {
         let hidden = Self.hidingSlashes(in: pattern)
@@ -147,7 +147,7 @@ extension ExtendedRegex {
         private let length: Int
         private var position = 0
         private var active: [Int] = []
-        /// The position at which each state was added last; bounds the work per byte.
+        /// The position where each state was added last; bounds the work per byte.
         private var addedAt: [Int]
         private(set) var isAccepting = false
         private var steps = 0

@@ -30,7 +30,7 @@ struct SecurityTokenService: Sendable {
         return try await self.keys(of: "AssumeRole", url, headers, body)
     }
 
-    /// `AssumeRoleWithWebIdentity` with the token of a file, which is read each time.
+    /// `AssumeRoleWithWebIdentity` with the token of a file, read each time.
     func assumeRoleWithWebIdentity() async throws(CacheError) -> IssuedKeys {
         let environment = exchange.dependencies.environment
         let url = try endpoint()

@@ -98,7 +98,7 @@ struct XMLTexts {
         return true
     }
 
-    /// Consumes the bytes up to `end`, which is consumed too. Nil if it does not follow.
+    /// Consumes the bytes up to and including `end`. Nil if it does not follow.
     private mutating func takeUntil(_ end: String) -> ArraySlice<UInt8>? {
         let start = position
         while position < bytes.count {

@@ -44,7 +44,7 @@ package enum SignedLinkExpiry {
         return RFC3339.parse(date + part(8..<11) + ":" + part(11..<13) + ":" + part(13..<16))
     }
 
-    /// Parses a number of seconds below 2^40, which cannot overflow a timestamp.
+    /// Parses a number of seconds below 2^40; it cannot overflow a timestamp.
     private static func seconds(_ text: String) -> Int64? {
         FieldText.byteCount(text.utf8).flatMap { $0 < 1 << 40 ? $0 : nil }
     }

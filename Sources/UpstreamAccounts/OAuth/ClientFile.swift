@@ -31,7 +31,7 @@ struct ClientFile: Sendable {
     let issuer: String?
     /// `subject`.
     let subject: String?
-    /// Whether the file is a key of a Google service account, which expects the scope as a claim.
+    /// Whether the file is a key of a Google service account; it expects the scope as a claim.
     let isServiceAccount: Bool
 
     /// Parses the file. Throws `.upstreamProtocol` with the name of an invalid member, never with its value.

@@ -5,7 +5,7 @@ import Synchronization
 final class AccountExchange: Sendable {
     /// The limit for an exchange with a service.
     static let serviceTimeout = Duration.seconds(15)
-    /// The limit for an exchange with a metadata service, which is on the same machine.
+    /// The limit for an exchange with a metadata service; it is on the same machine.
     static let metadataTimeout = Duration.seconds(5)
 
     let dependencies: AccountDependencies

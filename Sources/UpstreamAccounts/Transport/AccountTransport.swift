@@ -29,7 +29,7 @@ package struct AccountRequest: Hashable, Sendable {
 }
 
 extension AccountRequest: CustomStringConvertible {
-    /// Without query, fields and body, which contain secrets.
+    /// Without query, fields and body; they contain secrets.
     package var description: String { "\(method.rawValue) \(url.prefix { $0 != "?" })" }
 }
 
@@ -47,7 +47,7 @@ package struct AccountResponse: Sendable {
 }
 
 extension AccountResponse: CustomStringConvertible {
-    /// Without fields and body, which contain secrets.
+    /// Without fields and body; they contain secrets.
     package var description: String { "status \(status)" }
 }
 

@@ -101,7 +101,7 @@ final class ConnectionClient: Sendable {
 
     /// The client of a request with these fields. Throws `.malformedRequest` for an invalid statement of a trusted proxy.
     ///
-    /// The hops are read from the right, which is the nearest proxy, up to the first address that is not trusted. A hop
+    /// The hops are read from the right, the nearest proxy, up to the first address that is not trusted. A hop
     /// without an address ends the search, because nobody vouches for those before it.
     func client(_ values: (String) -> [String]) throws(CacheError) -> RequestClient? {
         guard rules.source != .connection, isTrusted, var client else { return client }

@@ -127,7 +127,7 @@ final class RequestDecoder: ByteToMessageDecoder {
             guard buffer.readableBytes <= Self.maxLineBytes else {
                 throw CacheError(.uriTooLong, "The request line is longer than \(Self.maxLineBytes) bytes.")
             }
-            // Bytes that cannot start a request line go to the parser at once, which reports the error.
+            // Bytes that cannot start a request line go to the parser at once; it reports the error.
             let first = buffer.readableBytesView.first ?? 0
             let isBeginning = first == UInt8(ascii: "\r") || FieldText.isToken(String(UnicodeScalar(first)))
             return isBeginning ? nil : buffer.readableBytes

@@ -8,7 +8,7 @@ func whileClientStays<Value: Sendable>(
 ) async throws -> Value {
     guard let presence else { return try await work() }
     return try await withThrowingTaskGroup(of: Value?.self) { group in
-        // The task starts on this thread, which saves the wake-up of another one.
+        // The task starts on this thread; this saves the wake-up of another one.
         group.addImmediateTask { try await work() }
         group.addTask {
             await presence.gone()

@@ -162,7 +162,7 @@ final class BodySender {
         goOn()
     }
 
-    /// The next step of the read, which calls back when its bytes are not available yet.
+    /// The next step of the read; it calls back when its bytes are not available yet.
     private func next() throws(CacheError) -> ContentRead.ReadStep {
         let (eventLoop, here) = (context.eventLoop, NIOLoopBound(self, eventLoop: context.eventLoop))
         let step = try body.read.nextWithoutBlocking(fromFile: sendsFiles) { eventLoop.execute { here.value.wake() } }

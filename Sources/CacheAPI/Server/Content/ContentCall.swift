@@ -37,7 +37,7 @@ struct ContentCall: Sendable {
             referer: fields[.referer], token: reader?.id)
     }
 
-    /// Whether `CDN-Loop` (RFC 8586) contains the service `name`, which is lower case.
+    /// Whether `CDN-Loop` (RFC 8586) contains the service `name`; it is lower case.
     func isLoop(to name: String) -> Bool {
         fields[values: .cdnLoop].flatMap { FieldText.members(of: $0) }.contains { member in
             member.split(whereSeparator: { $0 == ";" || $0 == " " || $0 == "\t" }).first?.lowercased() == name
@@ -49,7 +49,7 @@ struct ContentCall: Sendable {
         if case .asset = content { fields.contains(.larderPeer) } else { false }
     }
 
-    /// Whether the client asks for a digest (RFC 9530 §4), which needs a wait.
+    /// Whether the client asks for a digest (RFC 9530 §4); it needs a wait.
     var wantsDigest: Bool { fields.contains(.wantContentDigest) || fields.contains(.wantReprDigest) }
 
     /// The time limit of `Larder-Timeout`; nil without the field. Throws `.malformedRequest` for an invalid value.

@@ -10,7 +10,7 @@ import ReaderAccess
 /// A GET for content is answered in one of three ways:
 /// 1. If it differs from an earlier one in `Range` only, ``PreparedResponseSender`` sends a prepared response before the
 ///    request is decoded.
-/// 2. If no wait is needed, ``ContentResponder/answerAtOnce(_:)`` makes the response, which may be prepared for others.
+/// 2. If no wait is needed, ``ContentResponder/answerAtOnce(_:)`` makes the response; it may be prepared for others.
 /// 3. Otherwise a task waits for ``ContentResponder/answer(_:)``. It is cancelled when the client disconnects.
 ///
 /// Responses are sent in the order of their requests (RFC 9112 §9.3.2): while a response is awaited or sent, further

@@ -44,7 +44,7 @@ final class PreparedResponseSender {
     /// Answers the request at the start of `buffer` and removes it, if there is a prepared response and nothing else
     /// happens on the connection. Returns false otherwise: the request must be decoded, and ``decoded()`` called then.
     func answer(_ buffer: inout ByteBuffer) -> Bool {
-        // Requests with a fingerprint are for content. The decoded request begins again, which has no effect.
+        // Requests with a fingerprint are for content. The decoded request begins again; this has no effect.
         guard watch.isIdle, let request = RequestFingerprint(buffer), watch.begin("/o/") else { return false }
         if send(request) {
             buffer.moveReaderIndex(forwardBy: request.bytes.readableBytes)

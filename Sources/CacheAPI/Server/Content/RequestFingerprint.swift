@@ -72,7 +72,7 @@ struct RequestFingerprint {
         return nil
     }
 
-    /// Whether the line starts with `name`, which is lower case and ends with a colon. Compares without regard to case.
+    /// Whether the line starts with `name`; it is lower case and ends with a colon. Compares without regard to case.
     private static func hasName(_ name: StaticString, _ line: UnsafeRawBufferPointer) -> Bool {
         guard line.count >= name.utf8CodeUnitCount else { return false }
         for index in 0..<name.utf8CodeUnitCount - 1 where line[index] | 0x20 != name.utf8Start[index] { return false }
@@ -96,7 +96,7 @@ struct RequestFingerprint {
         return hasher.finalize()
     }
 
-    /// A copy with storage of its own, which does not retain the receive buffer.
+    /// A copy with storage of its own; it does not retain the receive buffer.
     var kept: RequestFingerprint {
         var fingerprint = self
         fingerprint.bytes = ByteBuffer(bytes: bytes.readableBytesView)

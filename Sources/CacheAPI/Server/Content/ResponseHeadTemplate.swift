@@ -14,7 +14,7 @@ final class ResponseHeadTemplate {
     private let fixed: HTTPHeaders
     /// The `Cache-Status` values of caches between the origin server and this one.
     private let upstreamStatus: [String]
-    /// Whether the upstream sent a `Date`, which is then in `fixed`.
+    /// Whether the upstream sent a `Date`; it is then in `fixed`.
     private let hasDate: Bool
     /// The last rendered prefix.
     private var latest: Opening?
@@ -129,7 +129,7 @@ private struct ASCIIWriter {
 
     mutating func write(_ name: RequestID) { count += name.write(to: space[count...]) }
 
-    /// Writes the decimal digits of a number, which must not be negative.
+    /// Writes the decimal digits of a number; it must not be negative.
     mutating func write(decimal value: Int64) {
         var (rest, end) = (UInt64(value), count)
         repeat {

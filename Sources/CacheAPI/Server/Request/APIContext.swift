@@ -45,7 +45,7 @@ package struct APIContext: RequestContext {
     /// The reader of the request; nil before the authorization, and without a token.
     var reader: Reader? { note.content.reader }
 
-    /// Returns a path parameter. Throws `.notFound` if the route has no such parameter, which is a programming error.
+    /// Returns a path parameter. Throws `.notFound` if the route has no such parameter, a programming error.
     package func parameter(_ name: String) throws(CacheError) -> String {
         guard let value = parameters.get(name) else { throw CacheError(.notFound, "There is nothing at this path.") }
         return value

@@ -46,7 +46,7 @@ package struct AccessLog: Sendable {
 /// The parts of a request that its log entry names.
 package struct LoggedRequest: Sendable {
     package var method: String
-    /// The path, without the query, which may contain credentials.
+    /// The path, without the query; it may contain credentials.
     package var path: String
     /// The client's address.
     package var client: String?

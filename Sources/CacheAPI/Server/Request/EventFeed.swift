@@ -78,7 +78,7 @@ final class EventFeed: Service {
         }
     }
 
-    /// Wakes followers over the interval of a turn, which grows with their number.
+    /// Wakes followers over the interval of a turn; it grows with their number.
     private func wake(_ followers: [EventFollower]) async throws {
         let interval = max(Self.interval, Self.intervalPerFollower * followers.count)
         let steps = max(1, (followers.count + Self.wokenTogether - 1) / Self.wokenTogether)

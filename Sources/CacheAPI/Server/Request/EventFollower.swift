@@ -23,7 +23,7 @@ final class EventFollower: Sendable {
         var pendingSince: Duration?
         /// The time of the last consumed signal.
         var lastSignal: Duration
-        /// The time at which the follower became late.
+        /// The time when the follower became late.
         var lateSince: Duration?
 
         /// The writing task consumes the pending signal.

@@ -3,7 +3,7 @@ import Glibc
 /// Budget for send buffers above the kernel's own limit (tcp(7), socket(7)).
 ///
 /// A large body then leaves in fewer writes. Between two writes the processor caches grow cold, so fewer writes cost
-/// less. The buffered data is pages of the file, not copies. The kernel accounts them as TCP memory, which is limited.
+/// less. The buffered data is pages of the file, not copies. The kernel accounts them as TCP memory; it is limited.
 struct SendBufferBudget: Sendable {
     /// One permit for each connection with a large buffer; no permits if the kernel's own buffers are as large.
     let places: AdmissionLimiter

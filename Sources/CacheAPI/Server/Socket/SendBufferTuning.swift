@@ -15,7 +15,7 @@ final class SendBufferTuning {
     private var isSmall = false
     /// The permit for a large buffer; nil if the buffer has the kernel's size.
     private var place: AdmissionLimiter.Permit?
-    /// `TCP_NOTSENT_LOWAT`, which is 25 on Linux (tcp(7)).
+    /// `TCP_NOTSENT_LOWAT`; it is 25 on Linux (tcp(7)).
     private static let unsent = ChannelOptions.tcpOption(.init(rawValue: 25))
     /// The limit on unsent bytes for a body that is being fetched.
     private static let mostUnsent = 32 << 10

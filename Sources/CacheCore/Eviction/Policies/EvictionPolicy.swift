@@ -76,7 +76,7 @@ package protocol EvictionPolicy: Sendable {
         moving: (_ slot: Int) -> Void
     ) -> [Victim]
 
-    /// The slot at which the next choice starts, for SIEVE; nil: the oldest segment.
+    /// The slot where the next choice starts, for SIEVE; nil: the oldest segment.
     var hand: Int? { get set }
     /// The slots of all segments, in the order in which `restore` expects them.
     var slots: [Int] { get }

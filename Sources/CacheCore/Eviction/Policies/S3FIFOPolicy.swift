@@ -125,7 +125,7 @@ package struct S3FIFOPolicy: EvictionPolicy {
         var isInSmall = false
         var missing: Int64
         var victims: [Victim] = []
-        /// The bytes of victims in the main queue, which are still counted in `usedBytes`.
+        /// The bytes of victims in the main queue; they are still counted in `usedBytes`.
         var mainBytes: Int64 = 0
 
         mutating func choose(_ victim: Victim) {

@@ -1,6 +1,6 @@
 /// The caching properties of a response: freshness lifetime, age and storability (RFC 9111 §3–4.2).
 package struct Freshness: Hashable, Sendable {
-    /// The response is fresh until then, which may be in the past. Nil: it must be validated before every use.
+    /// The response is fresh until then; it may be in the past. Nil: it must be validated before every use.
     package var freshUntil: Timestamp?
     /// The age on arrival (§4.2.3).
     package var initialAge: Duration

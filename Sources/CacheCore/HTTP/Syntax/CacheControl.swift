@@ -79,7 +79,7 @@ package struct CacheControl: Hashable, Sendable {
         }
     }
 
-    /// Whether the directive is limited to the fields in its argument, which are added to `withheldFields`. An argument
+    /// Whether the directive is limited to the fields in its argument, added to `withheldFields`. An argument
     /// without valid names is ignored, and the directive applies as a whole.
     private mutating func withholds(_ argument: Substring?) -> Bool {
         guard let argument else { return false }

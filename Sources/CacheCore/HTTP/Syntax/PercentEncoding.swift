@@ -65,7 +65,7 @@ package enum PercentEncoding {
         return decoded
     }
 
-    /// The normal form of a text in which the bytes of `plain` may stand unencoded; nil if an escape is incomplete.
+    /// The normal form of a text where the bytes of `plain` may stand unencoded; nil if an escape is incomplete.
     private static func normalized(_ source: String.UTF8View, keeping plain: [Bool]) -> String? {
         var text: [UInt8] = []
         text.reserveCapacity(source.count)

@@ -3,7 +3,7 @@
 struct DASHReader {
     private var xml: XMLReader
     private let limits: MediaLimits
-    /// The number of elements in memory, which are bounded by the limit for segments.
+    /// The number of elements in memory, bounded by the limit for segments.
     private var elementCount = 0
 
     init(_ text: [UInt8], limits: MediaLimits) {

@@ -31,7 +31,7 @@ struct DASHTimes {
     private var segments: [Segment] = []
     /// The number of segments, with those outside of the period.
     private var count = 0
-    /// The number of entries without segments, which count against the limit because they take time.
+    /// The number of entries without segments; they count against the limit because they take time.
     private var emptyCount = 0
 
     private init(_ info: DASHSegments, start: Double, end: Double?, limit: Int) {

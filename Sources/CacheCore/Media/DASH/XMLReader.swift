@@ -122,7 +122,7 @@ extension XMLReader {
         return isNext
     }
 
-    /// Consumes the text up to `end`, which is consumed too.
+    /// Consumes the text up to and including `end`.
     private mutating func takeUntil(_ end: StaticString) throws(MediaError) -> ArraySlice<UInt8> {
         let start = position
         let first = end.withUTF8Buffer { $0.first }
@@ -149,7 +149,7 @@ extension XMLReader {
         return name
     }
 
-    /// Consumes the rest of an end tag, which must match the innermost open element.
+    /// Consumes the rest of an end tag; it must match the innermost open element.
     private mutating func endTag() throws(MediaError) {
         let start = position
         let name = try takeName()

@@ -27,7 +27,7 @@ struct HLSMedia {
 
     init(limits: MediaLimits) { self.limits = limits }
 
-    /// The distance from the live edge at which a player begins in seconds (RFC 8216 §6.3.3).
+    /// The distance from the live edge where a player begins in seconds (RFC 8216 §6.3.3).
     var holdBack: Double? { serverHoldBack ?? targetDuration.map { 3 * $0 } }
 
     /// Applies `EXT-X-TARGETDURATION`.

@@ -1,4 +1,4 @@
-/// ID3v2 tags (id3.org, ID3v2.4 §3.1), which can precede MP3 and MPEG-TS.
+/// ID3v2 tags (id3.org, ID3v2.4 §3.1); they can precede MP3 and MPEG-TS.
 enum ID3Tag {
     /// The position behind the tag at `position`, which can be outside of `bytes`; nil if no tag begins there.
     static func end(in bytes: MediaBytes, at position: Int64) -> Int64? {

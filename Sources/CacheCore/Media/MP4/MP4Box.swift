@@ -196,7 +196,7 @@ struct MP4Table {
 
     func uint32(_ row: Int, at column: Int = 0) -> UInt32 { UInt32(uint(row, at: column, width: 4)) }
 
-    /// The sum of the integers of 32 bits at the beginning of the rows, which have no other column.
+    /// The sum of the integers of 32 bits at the beginning of the rows; they have no other column.
     func sum(_ rows: Range<Int>) -> Int64 {
         box.bytes.bigEndianSum(start + rows.lowerBound * 4..<start + rows.upperBound * 4)
     }

@@ -80,7 +80,7 @@ struct MP4Movie {
 }
 
 extension MP4Box {
-    /// A duration of 32 or 64 bits. All bits set mean an unknown duration, which is returned as 0.
+    /// A duration of 32 or 64 bits. All bits set mean an unknown duration, returned as 0.
     func duration(at index: Int, isLong: Bool) throws(MediaError) -> UInt64 {
         let value = try uint(at: index, width: isLong ? 8 : 4)
         return value == (isLong ? UInt64.max : UInt64(UInt32.max)) ? 0 : value

@@ -94,7 +94,7 @@ extension MP4SampleTable {
         return layout
     }
 
-    /// Replaces the sample size 1 of QuickTime sound, which means that samples are counted uncompressed.
+    /// Replaces the sample size 1 of QuickTime sound; it means that samples are counted uncompressed.
     private mutating func applySoundLayout(_ layout: SoundLayout?) {
         guard let layout, case .uniform(1) = sizes, let durations, durations.count == 1,
             durations.uint32(0, at: 4) == 1

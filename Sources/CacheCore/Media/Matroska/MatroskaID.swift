@@ -45,7 +45,7 @@ enum MatroskaID {
     static let tags: UInt32 = 0x1254_C367
     static let attachments: UInt32 = 0x1941_A469
 
-    /// The children of a segment other than clusters, which end a cluster of unknown size.
+    /// The children of a segment other than clusters; they end a cluster of unknown size.
     static let topLevel: Set<UInt32> = [seekHead, info, tracks, cues, chapters, tags, attachments]
 
     /// The name of an element for error messages; the ID in hexadecimal for other elements.

@@ -41,7 +41,7 @@ struct MatroskaWalk {
     private var times: [Int64: Double] = [:]
 
     /// - Parameters:
-    ///   - limit: the position at which the walk ends.
+    ///   - limit: the position where the walk ends.
     ///   - margin: the bytes that are fetched behind an estimated position.
     init(source: MediaSource, clock: MatroskaClock, limit: Int64, margin: Int64) {
         self.source = source

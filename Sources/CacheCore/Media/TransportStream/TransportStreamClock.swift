@@ -4,7 +4,7 @@ enum TransportStreamClock {
     static let ticksPerSecond = 90_000.0
     private static let wrap: Int64 = 1 << 33
 
-    /// The seconds from `start` to `end`, which is at most 13 hours earlier or later.
+    /// The seconds from `start` to `end`; it is at most 13 hours earlier or later.
     static func seconds(from start: Int64, to end: Int64) -> Double {
         let ticks = ((end - start) % wrap + wrap) % wrap
         return Double(ticks >= wrap / 2 ? ticks - wrap : ticks) / ticksPerSecond

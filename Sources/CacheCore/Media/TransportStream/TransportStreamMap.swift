@@ -1,4 +1,4 @@
-/// Measured times of a transport stream, which has no index. The times at the ends of a span are measured when a span is
+/// Measured times of a transport stream; it has no index. The times at the ends of a span are measured when a span is
 /// needed; times between two measurements are interpolated.
 struct TransportStreamMap: Hashable, Sendable {
     /// A time stamp of the reference stream.

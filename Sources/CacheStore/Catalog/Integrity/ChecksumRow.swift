@@ -15,7 +15,7 @@ enum ChecksumRow {
     /// Bytes of the file that one row covers.
     static let span = 64 * BlockChecksums.blockBytes
 
-    /// The numbers of the rows that cover `range`, which must not be empty.
+    /// The numbers of the rows that cover `range`; it must not be empty.
     static func rows(of range: ByteRange) -> ClosedRange<Int64> {
         range.lowerBound / span...(range.upperBound - 1) / span
     }
