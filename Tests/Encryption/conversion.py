@@ -118,7 +118,7 @@ def converted(stage, service, names, subject):
 
 
 def full(stage):
-    """An asset without room beside its earlier form is purged, and the others then have room; no plain text stays."""
+    """An asset without space beside its earlier form is purged, and the others then have space; no plain text stays."""
     names = ["film-9000011", "song-70001"]
     service = plain(stage, "full", names, capacity="16MiB")
     service.encrypted["secret"] = True

@@ -176,7 +176,7 @@ class SlowReaders:
 
 
 def evictions(stage):
-    """The next process must make room while the former one sends stored bytes, plain and encrypted: none of them changes."""
+    """The next process must evict while the former one sends stored bytes, plain and encrypted: none of them changes."""
     keys = pathlib.Path(tempfile.mkdtemp(dir=stage.directory))
     (keys / "first").write_bytes(bytes(range(1, 33)))
     (keys / "first").chmod(0o600)

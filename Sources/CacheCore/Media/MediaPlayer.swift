@@ -24,7 +24,7 @@ extension MediaPlaylist {
         guard format != .dash else { return [] }
         let hasSound = renditions.contains { $0.kind == .audio && !$0.group.isEmpty && $0.playlist != nil }
         let variants = renditions.filter { $0.group.isEmpty && $0.playlist != nil }
-        // ffmpeg and mpv open all variant streams. Chromium gives up a playlist when a segment ahead cannot be fetched,
+        // ffmpeg and mpv open all variant streams. Chromium abandons a playlist when a segment ahead cannot be fetched,
         // GStreamer one with sound of its own, of which it fetches many segments ahead.
         return (variants.count > 1 ? [.ffmpeg, .mpv] : []) + [.chromium] + (hasSound ? [.gstreamer] : [])
     }

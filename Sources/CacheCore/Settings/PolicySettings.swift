@@ -13,8 +13,8 @@ package struct PolicySettings: Hashable, Sendable {
     package var maxIdle: Duration?
     /// Assets older than this are evicted; nil: never for this reason.
     package var maxAge: Duration?
-    /// New bytes are not evicted for this long, up to a twentieth of the room, unless a fill waits for space or the
-    /// store exceeds its capacity.
+    /// New bytes are not evicted for this long, up to a twentieth of the usable space, unless a fill waits for space or
+    /// the store exceeds its capacity.
     package var grace: Duration
     /// Admission: an asset is stored from this use on; 1: always.
     package var minUses: Int

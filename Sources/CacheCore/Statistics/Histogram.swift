@@ -20,7 +20,7 @@ package final class Histogram: Sendable {
 
     /// The counts of one shard. Shards are separate objects, so that they rarely share a cache line.
     private final class Shard: Sendable {
-        /// Room for the buckets of any `Bounds`, without padding between them.
+        /// Space for the buckets of any `Bounds`, without padding between them.
         let counts: [17 of Atomic<UInt64>]
         let sum = Atomic<UInt64>(0)
 

@@ -137,7 +137,7 @@ final class OpenAssets: Sendable {
         }
     }
 
-    /// Releases a hold. A detached asset gives up its disk usage with its last hold.
+    /// Releases a hold. A detached asset releases its disk usage with its last hold.
     func release(_ asset: OpenAsset) {
         let isLast = shards[asset.id].value.withLock { state -> Bool in
             if state.table.release(asset) { return false }
@@ -302,7 +302,7 @@ final class OpenAssets: Sendable {
     ///
     /// The catalog must receive the lives of one asset ID in order. Otherwise a removed row is recreated, or a new row
     /// removed:
-    /// 1. The asset reports under its own lock and is disowned under that lock: no report of it follows.
+    /// 1. The asset reports, and stops reporting, under its own lock: no report of it follows.
     /// 2. Its row is removed or handed over under the lock of its shard. The successor can be reported only after that.
     @discardableResult
     private func replace(

@@ -11,9 +11,9 @@ struct AssetConversion: Sendable {
     enum Outcome {
         /// The asset has the right form, or does not exist any more.
         case done
-        /// Readers use the asset, or it is pinned and has no room beside its earlier form.
+        /// Readers use the asset, or it is pinned and has no space beside its earlier form.
         case busy
-        /// The asset has no room beside its earlier form, is too large, or its master key is missing.
+        /// The asset has no space beside its earlier form, is too large, or its master key is missing.
         case impossible
     }
 

@@ -3,7 +3,7 @@ import CacheStore
 import CacheTracing
 import Logging
 
-/// Frees disk space: chooses victims with the space ledger, lets open assets give up the ranges, and commits the
+/// Frees disk space: chooses victims with the space ledger, lets open assets release the ranges, and commits the
 /// removal.
 struct Evictor: Sendable {
     let context: EngineContext
@@ -56,7 +56,7 @@ struct Evictor: Sendable {
             // The excess is computed for every batch, because reservations and releases continue.
             let (excess, reason, isAwaited) = space.excess()
             guard excess > 0 else { break }
-            // Only new segments are known before the count. The excess is looked at each second, and after the count.
+            // Only new segments are known before the count. The excess is checked each second, and after the count.
             if reason != .freeDisk, space.awaitsCount(at: context.uptime()) { return }
             guard
                 let gone = try await evictBatch(

@@ -66,7 +66,7 @@ struct ObsoleteAssets: Sendable {
         }
     }
 
-    /// Converts an asset, or purges it if that is not possible: then the next one has room.
+    /// Converts an asset, or purges it if that is not possible: then the next one has space.
     private func convert(_ id: AssetID, _ search: inout Search) async throws(CacheError) {
         do throws(CacheError) {
             let conversion = AssetConversion(resolver: resolver, evictor: evictor, clock: clock)

@@ -46,7 +46,7 @@ struct PrefetchFill {
     ///
     /// Throws `.assetChanged` if it changes repeatedly, `.rangeNotSatisfiable` if the asset has none of the ranges,
     /// `.conflict` if it must not be stored or would have too many tags, `.upstreamRefused` for an error response, and
-    /// `.storageFull` if the item does not fit. A failed item gives up its space claim.
+    /// `.storageFull` if the item does not fit. A failed item releases its space claim.
     mutating func run() async throws(CacheError) {
         do throws(CacheError) {
             try await fetch()

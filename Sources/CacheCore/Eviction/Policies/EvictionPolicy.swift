@@ -45,13 +45,13 @@ package struct PolicyEntry: Hashable, Sendable {
 package protocol EvictionPolicy: Sendable {
     /// All segments. A segment keeps its slot until it is removed.
     var table: SegmentTable { get }
-    /// The room for segments in bytes, which some policies divide into queues. It may change at any time.
+    /// The space for segments in bytes, which some policies divide into queues. It may change at any time.
     var capacityBytes: Int64 { get set }
     /// Allocated memory in bytes.
     var memoryBytes: Int { get }
 
     /// Announces a requested segment before its bytes arrive. The history of the segment then survives the evictions
-    /// that make room for it.
+    /// that free the space for it.
     mutating func expect(_ segment: SegmentID)
     /// Admits a segment. If the segment is known, only its size changes.
     mutating func admit(_ segment: SegmentID, bytes: Int64)

@@ -70,7 +70,7 @@ struct GhostQueue: Sendable {
         return true
     }
 
-    /// Makes a remembered segment the newest entry, with size 0: the evictions that make room for this segment then
+    /// Makes a remembered segment the newest entry, with size 0: the evictions that free the space for it then
     /// cannot push it out.
     mutating func renew(_ segment: SegmentID) {
         if remove(segment) { append(Ghost(print: Self.print(of: segment), bytes: 0)) }

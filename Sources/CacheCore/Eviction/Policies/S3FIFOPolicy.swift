@@ -55,7 +55,7 @@ package struct S3FIFOPolicy: EvictionPolicy {
     /// The target size of the small queue.
     private var smallTarget: Int64 { max(0, capacityBytes) / 10 }
 
-    /// Keeps the segment in the ghost queue while room is made for it.
+    /// Keeps the segment in the ghost queue while space is freed for it.
     package mutating func expect(_ segment: SegmentID) { ghosts.renew(segment) }
 
     package mutating func admit(_ segment: SegmentID, bytes: Int64) {
