@@ -89,7 +89,7 @@ fills: setup ## benchmark: upstream traffic and waiting times of fills, compared
 	$(RELEASE) --product larder
 	@ONLY='$(ONLY)' ROUNDS='$(ROUNDS)' JSON='$(JSON)' scripts/fills $(LARDER)
 
-bench: setup ## benchmark: processor time per read, compared with nginx (ONLY=warm,tls,encrypted,tail,cold,memory,catalog ROUNDS=3 JSON=file)
+bench: setup ## benchmark: processor time per read, compared with nginx (ONLY=warm,tls,core,encrypted,tail,cold,memory,catalog ROUNDS=3 JSON=file)
 	$(RELEASE) --product larder
 	@ONLY='$(ONLY)' ROUNDS='$(ROUNDS)' JSON='$(JSON)' Benchmarks/bench $(LARDER)
 

@@ -17,13 +17,17 @@ from fillbench.__main__ import machine, version
 
 from .catalog import catalog
 from .cold import cold
+from .core import core
 from .encrypted import encrypted
 from .memory import memory
 from .stage import Stage
 from .table import Table
 from .warm import tail, tls, warm
 
-PARTS = {"warm": warm, "tls": tls, "encrypted": encrypted, "tail": tail, "cold": cold, "memory": memory, "catalog": catalog}
+PARTS = {
+    "warm": warm, "tls": tls, "core": core, "encrypted": encrypted, "tail": tail, "cold": cold, "memory": memory,
+    "catalog": catalog,
+}  # fmt: skip
 
 
 def arguments():
