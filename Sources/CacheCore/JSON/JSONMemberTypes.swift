@@ -161,7 +161,7 @@ extension ChoiceCodable {
         "One of \(allCases.map(\.rawValue).joined(separator: ", ")) is expected here."
     }
 
-    /// Takes precedence over the initializer of `RawRepresentable`; it has another error.
+    /// Takes precedence over the initializer of `RawRepresentable`, which has another error.
     package init(from decoder: any Decoder) throws {
         guard let value = Self(try String(from: decoder)) else { throw decoder.invalid(Self.expectation) }
         self = value

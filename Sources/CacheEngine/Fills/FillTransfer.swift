@@ -146,7 +146,7 @@ final class FillTransfer: Sendable {
         self.trace = trace
     }
 
-    /// Continues in the asset of the generation that the response started; it has a hold for the transfer.
+    /// Continues in the asset of the generation that the response started, which has a hold for the transfer.
     func move(to next: FillLocation) {
         state.withLock { $0.hasMoved = true }
         let before = location.withLock { location in

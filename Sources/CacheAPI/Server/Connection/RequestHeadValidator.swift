@@ -5,7 +5,7 @@ import NIOHTTP1
 /// Channel handler that rejects request heads which the HTTP decoder accepts and RFC 9112 forbids: targets (§3.2),
 /// `Host` (§3.2) and transfer codings (§6.1). It also rejects invalid statements of trusted proxies.
 ///
-/// It stands before Hummingbird's codec; it keeps only the first `Host` field. The authority of an absolute target
+/// It stands before Hummingbird's codec, which keeps only the first `Host` field. The authority of an absolute target
 /// replaces the field (§3.2.2).
 final class RequestHeadValidator: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart

@@ -7,7 +7,7 @@ enum ContentTarget: Sendable {
     case mounted(origin: String, path: String)
     /// `/v1/content` with its query.
     case url(query: String?)
-    /// `/v1/assets/{assetId}/content` with its query; it must be empty.
+    /// `/v1/assets/{assetId}/content` with its query; the query must be empty.
     case asset(id: String, query: String?)
 
     /// The pattern of mounted paths.

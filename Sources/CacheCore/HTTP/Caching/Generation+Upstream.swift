@@ -41,7 +41,7 @@ extension Generation {
         return new.matchesStrongly(old)
     }
 
-    /// Whether it is shorter than `known`; it has the same strong validator. One of both lengths is wrong
+    /// Whether it is shorter than `known`, which has the same strong validator. One of both lengths is wrong
     /// (RFC 9110 §8.8.1).
     package func contradicts(_ known: Generation) -> Bool {
         guard let length, let knownLength = known.length else { return false }
