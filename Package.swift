@@ -13,8 +13,6 @@ let structuredFields: Target.Dependency = .product(
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let signals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
-let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
-let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
 let nio: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
 let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
@@ -27,7 +25,6 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
         .package(url: "https://github.com/apple/swift-collections", exact: "1.6.0"),
-        .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
         .package(url: "https://github.com/apple/swift-http-structured-headers", exact: "1.7.0"),
         .package(url: "https://github.com/apple/swift-http-types", exact: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
@@ -46,35 +43,34 @@ let package = Package(
         .target(name: "CLinux"),
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        .target(name: "Cryptography", dependencies: ["COpenSSL"], swiftSettings: settings),
         .target(name: "CacheCore", dependencies: [collections, structuredFields], swiftSettings: settings),
         .target(name: "CacheSimulation", dependencies: ["CacheCore"], swiftSettings: settings),
         .target(
             name: "CacheStore",
             dependencies: [
-                "CacheCore", "CLinux", "COpenSSL", logging, crypto, .product(name: "GRDB", package: "GRDB.swift"),
+                "CacheCore", "CLinux", "Cryptography", logging, .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: settings),
         .target(name: "CurlUpstream", dependencies: ["CacheCore", "CCurl", logging], swiftSettings: settings),
         .target(name: "CacheTracing", dependencies: ["CacheCore", logging, collections], swiftSettings: settings),
-        .target(name: "WebTokens", dependencies: ["CacheCore", crypto, cryptoExtras], swiftSettings: settings),
+        .target(name: "WebTokens", dependencies: ["CacheCore", "Cryptography"], swiftSettings: settings),
         .target(
-            name: "UpstreamAccounts", dependencies: ["CacheCore", "WebTokens", crypto], swiftSettings: settings),
-        .target(name: "ReaderAccess", dependencies: ["CacheCore", "WebTokens", crypto], swiftSettings: settings),
+            name: "UpstreamAccounts", dependencies: ["CacheCore", "Cryptography", "WebTokens"], swiftSettings: settings),
+        .target(
+            name: "ReaderAccess", dependencies: ["CacheCore", "Cryptography", "WebTokens"], swiftSettings: settings),
         .target(
             name: "CacheEngine",
             dependencies: [
-                "CacheCore", "CacheSimulation", "CacheStore", "CacheTracing", "UpstreamAccounts", logging, lifecycle,
-                crypto, nio, nioPosix,
-                collections,
+                "CacheCore", "CacheSimulation", "CacheStore", "CacheTracing", "Cryptography", "UpstreamAccounts",
+                logging, lifecycle, nio, nioPosix, collections,
             ],
             swiftSettings: settings),
         .target(
             name: "CacheAPI",
             dependencies: [
-                "CacheCore", "CacheSimulation", "CacheEngine", "CacheTracing", "ReaderAccess", "WebTokens", logging,
-                hummingbird, hummingbirdCore,
-                lifecycle, crypto,
-                nio, nioPosix, collections,
+                "CacheCore", "CacheSimulation", "CacheEngine", "CacheTracing", "Cryptography", "ReaderAccess",
+                "WebTokens", logging, hummingbird, hummingbirdCore, lifecycle, nio, nioPosix, collections,
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
                 .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
@@ -96,6 +92,7 @@ let package = Package(
             exclude: ["Dashboard"], swiftSettings: settings, plugins: ["EmbedDocument"]),
         .plugin(name: "EmbedDocument", capability: .buildTool()),
         .target(name: "TestChance", path: "Tests/TestChance", swiftSettings: settings),
+        .target(name: "TestKeys", dependencies: ["COpenSSL"], path: "Tests/TestKeys", swiftSettings: settings),
         .target(name: "TestMedia", path: "Tests/TestMedia", swiftSettings: settings),
         .target(
             name: "CRecordingVFS", path: "Tests/CRecordingVFS",
@@ -129,10 +126,14 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "CacheSimulationTests", dependencies: ["CacheSimulation", "TestChance"], swiftSettings: settings),
-        .testTarget(name: "WebTokensTests", dependencies: ["WebTokens", "TestChance"], swiftSettings: settings),
+        .testTarget(name: "CryptographyTests", dependencies: ["Cryptography", "TestKeys"], swiftSettings: settings),
+        .testTarget(
+            name: "WebTokensTests", dependencies: ["WebTokens", "TestChance", "TestKeys"], swiftSettings: settings),
         .testTarget(
             name: "UpstreamAccountsTests", dependencies: ["UpstreamAccounts", "TestChance"], swiftSettings: settings),
-        .testTarget(name: "ReaderAccessTests", dependencies: ["ReaderAccess", "TestChance"], swiftSettings: settings),
+        .testTarget(
+            name: "ReaderAccessTests", dependencies: ["ReaderAccess", "TestChance", "TestKeys"],
+            swiftSettings: settings),
         .testTarget(
             name: "CacheStoreTests", dependencies: ["CacheStore", "CacheTestKit", "TestChance"], exclude: ["Fixtures"],
             swiftSettings: settings),

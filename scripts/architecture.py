@@ -17,14 +17,17 @@ TARGETS = {
     "COpenSSL": set(),
     "CacheCore": set(),
     "CacheSimulation": {"CacheCore"},
-    "CacheStore": {"CacheCore", "CLinux", "COpenSSL"},
+    "Cryptography": {"COpenSSL"},
+    "CacheStore": {"CacheCore", "CLinux", "Cryptography"},
     "CurlUpstream": {"CacheCore", "CCurl"},
     "CacheTracing": {"CacheCore"},
-    "WebTokens": {"CacheCore"},
-    "UpstreamAccounts": {"CacheCore", "WebTokens"},
-    "ReaderAccess": {"CacheCore", "WebTokens"},
-    "CacheEngine": {"CacheCore", "CacheSimulation", "CacheStore", "CacheTracing", "UpstreamAccounts"},
-    "CacheAPI": {"CacheCore", "CacheSimulation", "CacheEngine", "CacheTracing", "ReaderAccess", "WebTokens"},
+    "WebTokens": {"CacheCore", "Cryptography"},
+    "UpstreamAccounts": {"CacheCore", "Cryptography", "WebTokens"},
+    "ReaderAccess": {"CacheCore", "Cryptography", "WebTokens"},
+    "CacheEngine": {"CacheCore", "CacheSimulation", "CacheStore", "CacheTracing", "Cryptography", "UpstreamAccounts"},
+    "CacheAPI": {
+        "CacheCore", "CacheSimulation", "CacheEngine", "CacheTracing", "Cryptography", "ReaderAccess", "WebTokens",
+    },
     "LarderServer": {
         "CLinux", "CCurl", "CacheCore", "CacheSimulation", "CacheStore", "CacheTracing", "CurlUpstream", "CacheEngine",
         "CacheAPI", "WebTokens", "UpstreamAccounts", "ReaderAccess",
@@ -36,12 +39,11 @@ OWNERS = {
     r"Hummingbird\w*|NIOHTTP1|NIOHTTP2|NIOHTTPTypes\w*|NIOSSL|HTTPTypes|StructuredFieldValues": {"CacheAPI"},
     r"RawStructuredFieldValues": {"CacheCore", "CacheAPI"},
     r"GRDB\w*": {"CacheStore"},
-    r"CryptoExtras": {"WebTokens"},
     r"CLinux": {"CacheStore", "LarderServer"},
     r"CCurl": {"CurlUpstream", "LarderServer"},
-    r"COpenSSL": {"CacheStore"},
+    r"COpenSSL": {"Cryptography"},
     r"ArgumentParser|Yams": {"LarderServer"},
-    r"FoundationNetworking|AsyncHTTPClient": set(),
+    r"Crypto|CryptoExtras|FoundationNetworking|AsyncHTTPClient": set(),
 }
 
 # These targets contain values and rules: they import the standard library and these modules only.

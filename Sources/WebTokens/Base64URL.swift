@@ -19,7 +19,19 @@ package enum Base64URL {
     /// Decodes a text. Nil for another character, padding, an impossible length, or bits behind the last byte that are
     /// not zero; so exactly one text exists for given bytes.
     package static func decode(_ text: some StringProtocol) -> [UInt8]? {
-        decode(text.utf8) { value(of: $0) }
+        var bytes: [UInt8] = []
+        var (buffer, bits): (UInt32, UInt32) = (0, 0)
+        for character in text.utf8 {
+            guard let value = value(of: character) else { return nil }
+            buffer = (buffer << 6 | UInt32(value)) & 0xFFFF
+            bits += 6
+            if bits >= 8 {
+                bits -= 8
+                bytes.append(UInt8(truncatingIfNeeded: buffer >> bits))
+            }
+        }
+        guard bits < 6, buffer & (1 << bits - 1) == 0 else { return nil }
+        return bytes
     }
 
     /// Decodes a text; other characters and the bits behind the last byte are ignored.
@@ -34,23 +46,6 @@ package enum Base64URL {
                 bytes.append(UInt8(truncatingIfNeeded: buffer >> bits))
             }
         }
-        return bytes
-    }
-
-    /// Decodes characters with `value` as the alphabet; the same strictness.
-    static func decode(_ text: some Sequence<UInt8>, _ value: (UInt8) -> UInt8?) -> [UInt8]? {
-        var bytes: [UInt8] = []
-        var (buffer, bits): (UInt32, UInt32) = (0, 0)
-        for character in text {
-            guard let value = value(character) else { return nil }
-            buffer = (buffer << 6 | UInt32(value)) & 0xFFFF
-            bits += 6
-            if bits >= 8 {
-                bits -= 8
-                bytes.append(UInt8(truncatingIfNeeded: buffer >> bits))
-            }
-        }
-        guard bits < 6, buffer & (1 << bits - 1) == 0 else { return nil }
         return bytes
     }
 
@@ -70,13 +65,6 @@ package enum Base64URL {
         switch character {
         case UInt8(ascii: "-"): 62
         case UInt8(ascii: "_"): 63
-        default: alphanumericValue(of: character)
-        }
-    }
-
-    /// The 6-bit value of a letter or digit, which both Base64 alphabets share.
-    static func alphanumericValue(of character: UInt8) -> UInt8? {
-        switch character {
         case UInt8(ascii: "A")...UInt8(ascii: "Z"): character - UInt8(ascii: "A")
         case UInt8(ascii: "a")...UInt8(ascii: "z"): character - UInt8(ascii: "a") + 26
         case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0") + 52

@@ -1,6 +1,5 @@
 package import CacheCore
-import Crypto
-import CryptoExtras
+import Cryptography
 
 extension VerificationKey {
     /// Makes a key from a JSON Web Key (RFC 7517): `oct`, `RSA`, `EC` with P-256, P-384 or P-521 (RFC 7518 §6), or
@@ -27,47 +26,39 @@ extension VerificationKey {
     /// The key of a JWK.
     private static func material(of jwk: JSON) throws(CacheError) -> Material {
         switch jwk["kty"] {
-        case "oct": return .secret(SymmetricKey(data: try bytes("k", of: jwk)))
+        case "oct": return .secret(SymmetricKey(try bytes("k", of: jwk)))
         case "RSA":
             let (modulus, exponent) = (try bytes("n", of: jwk), try bytes("e", of: jwk))
-            guard let key = rsa(try? _RSA.Signing.PublicKey(n: modulus, e: exponent)) else {
+            guard let key = SignatureKey(rsaModulus: modulus, exponent: exponent) else {
                 throw .invalid("n", "The RSA key is invalid, or has not 2048 to 8192 bits.")
             }
-            return key
-        case "EC": return try ellipticCurve(jwk)
+            return .pair(key)
+        case "EC": return .pair(try ellipticCurve(jwk))
         case "OKP":
             guard jwk["crv"] == "Ed25519" else { throw .invalid("crv", "The key's curve is not supported.") }
-            guard let key = try? Curve25519.Signing.PublicKey(rawRepresentation: try bytes("x", of: jwk)) else {
+            guard let key = SignatureKey(ed25519: try bytes("x", of: jwk)) else {
                 throw .invalid("x", "The Ed25519 key is invalid.")
             }
-            return .ed25519(key)
+            return .pair(key)
         default: throw .invalid("kty", "The key's type is not supported.")
         }
     }
 
     /// The key of an EC JWK. Both coordinates have the full length of the curve (RFC 7518 §6.2.1.2); a point that is
     /// not on the curve is an error.
-    private static func ellipticCurve(_ jwk: JSON) throws(CacheError) -> Material {
-        let length: Int
-        switch jwk["crv"] {
-        case "P-256": length = 32
-        case "P-384": length = 48
-        case "P-521": length = 66
-        default: throw .invalid("crv", "The key's curve is not supported.")
+    private static func ellipticCurve(_ jwk: JSON) throws(CacheError) -> SignatureKey {
+        let curves: [String: SignatureKey.Kind] = ["P-256": .p256, "P-384": .p384, "P-521": .p521]
+        guard let curve = jwk["crv"]?.string.flatMap({ curves[$0] }) else {
+            throw .invalid("crv", "The key's curve is not supported.")
         }
         let (x, y) = (try bytes("x", of: jwk), try bytes("y", of: jwk))
-        guard x.count == length, y.count == length else {
+        guard x.count == curve.coordinateLength, y.count == curve.coordinateLength else {
             throw .invalid("x", "A coordinate of the EC key has the wrong length.")
         }
-        let point = [0x04] + x + y
-        let material: Material? =
-            switch length {
-            case 32: (try? P256.Signing.PublicKey(x963Representation: point)).map(Material.p256)
-            case 48: (try? P384.Signing.PublicKey(x963Representation: point)).map(Material.p384)
-            default: (try? P521.Signing.PublicKey(x963Representation: point)).map(Material.p521)
-            }
-        guard let material else { throw .invalid("x", "The EC key is not a point of its curve.") }
-        return material
+        guard let key = SignatureKey(curve, x: x, y: y) else {
+            throw .invalid("x", "The EC key is not a point of its curve.")
+        }
+        return key
     }
 
     /// The bytes of a Base64url member.

@@ -1,5 +1,4 @@
 import CacheCore
-import Crypto
 import TestChance
 import Testing
 import WebTokens

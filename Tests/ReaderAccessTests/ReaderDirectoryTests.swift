@@ -1,5 +1,4 @@
 import CacheCore
-import Crypto
 import ReaderAccess
 import TestChance
 import Testing

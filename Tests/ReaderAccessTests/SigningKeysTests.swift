@@ -1,5 +1,6 @@
 import CacheCore
-import Crypto
+import Cryptography
+import TestKeys
 import Testing
 import WebTokens
 
@@ -36,13 +37,13 @@ struct SigningKeysTests {
 
     @Test("Short keys, bad names, equal names and other PEM are refused with the file name and without the content")
     func refusals() throws {
-        let p384 = P384.Signing.PrivateKey()
+        let p384 = TestKey.ec("P-384")
         let cases: [([SigningKeys.File], String)] = [
             ([file("a", String(text.dropLast()))], "a"), ([file("a", String(text.dropLast()) + "\n")], "a"),
             ([file("a", "")], "a"), ([file("a b.key", text)], "a b.key"), ([file("\u{E9}.key", text)], "\u{E9}.key"),
             ([file("a.key", text), file("a.pem", text)], "a.pem"), ([file("a.pem", text)], "a.pem"),
-            ([file("a.pem", p384.pemRepresentation)], "a.pem"),
-            ([file("a.pem", p384.publicKey.pemRepresentation)], "a.pem"),
+            ([file("a.pem", p384.pkcs8)], "a.pem"),
+            ([file("a.pem", p384.publicPEM)], "a.pem"),
             ([file("a", String(repeating: "k", count: 20_000))], "a"),
             ([file(String(repeating: "a", count: 65), text)], String(repeating: "a", count: 65)),
         ]
@@ -56,11 +57,11 @@ struct SigningKeysTests {
 
     @Test("Without a chosen kid the last name that fits the form signs")
     func preference() throws {
-        let pem = P256.Signing.PrivateKey()
+        let pem = TestKey.ec("P-256")
         let keys = try SigningKeys(
             files: [
-                file("a", text), file("b", text), file("c.pem", pem.pemRepresentation),
-                file("d.pem", pem.publicKey.pemRepresentation),
+                file("a", text), file("b", text), file("c.pem", pem.pkcs8),
+                file("d.pem", pem.publicPEM),
             ])
         #expect(keys.preferredID(secretsOnly: true) == "b")
         #expect(keys.preferredID(secretsOnly: false) == "c")

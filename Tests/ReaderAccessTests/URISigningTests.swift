@@ -1,5 +1,6 @@
 import CacheCore
-import Crypto
+import Cryptography
+import TestKeys
 import Testing
 import WebTokens
 
@@ -9,14 +10,14 @@ import WebTokens
 struct URISigningTests {
     private let now = Timestamp(seconds: 1_800_000_000)
     private let secret = Array(String(repeating: "k", count: 32).utf8)
-    private let pair = P256.Signing.PrivateKey()
+    private let pair = TestKey.ec("P-256")
 
     private func signatures(_ rules: ContentSignatures.Rules = .init(grace: .zero)) throws -> ContentSignatures {
         ContentSignatures(
             keys: try SigningKeys(
                 files: [
                     .init(name: "h1.key", content: secret),
-                    .init(name: "e1.pem", content: Array(pair.pemRepresentation.utf8)),
+                    .init(name: "e1.pem", content: Array(pair.pkcs8.utf8)),
                 ]), rules: rules)
     }
 
@@ -27,7 +28,7 @@ struct URISigningTests {
         ]
         let key =
             es256
-            ? try SigningKey(pem: pair.pemRepresentation, algorithm: .es256)
+            ? try SigningKey(pem: pair.pkcs8, algorithm: .es256)
             : try SigningKey(secret: secret, algorithm: .hs256)
         return try JSONWebToken.sign(
             claims.merged(with: changes), header: kid.map { [JSON.Member("kid", .string($0))] } ?? [], with: key)
@@ -65,7 +66,7 @@ struct URISigningTests {
     func forgeries() throws {
         let signatures = try signatures()
         let hs512 = try SigningKey(secret: secret + secret, algorithm: .hs512)
-        let publicPEM = Array(pair.publicKey.pemRepresentation.utf8)
+        let publicPEM = Array(pair.publicPEM.utf8)
         let claims: JSON = ["cdniuc": "regex:.*"]
         let forged = [
             try token(kid: "e1"), try token(kid: "h1", es256: true), try token(kid: "x"),
@@ -73,7 +74,7 @@ struct URISigningTests {
             try JSONWebToken.sign(
                 claims, header: [JSON.Member("kid", "e1")], with: try SigningKey(secret: publicPEM, algorithm: .hs256)),
             try JSONWebToken.sign(
-                claims, with: try SigningKey(pem: P256.Signing.PrivateKey().pemRepresentation, algorithm: .es256)),
+                claims, with: try SigningKey(pem: TestKey.ec("P-256").pkcs8, algorithm: .es256)),
             Base64URL.encode(#"{"alg":"none"}"#.utf8) + "." + Base64URL.encode(claims.text.utf8) + ".", "", "a.b.c",
             String(repeating: "a", count: 20_000),
         ]
@@ -235,7 +236,7 @@ struct URISigningTests {
         ])
     func defaultPorts(_ signed: String, _ requested: String, _ isCovered: Bool) throws {
         let uri = signed + "/o/media/a.mp4"
-        let digest = Base64URL.encode(SHA256.hash(data: Array(uri.utf8)))
+        let digest = Base64URL.encode(HashFunction.sha256.digest(of: uri.utf8))
         for container in ["regex:" + ExtendedRegex.escaped(uri), "hash:sha-256;" + digest] {
             let token = try token(["cdniuc": .string(container)])
             let grant = try? verify(token, try signatures(), base: requested)
@@ -247,7 +248,7 @@ struct URISigningTests {
     func hash() throws {
         let signatures = try signatures()
         let uri = "https://cdn.example/o/media/a.mp4?x=1"
-        let digest = Base64URL.encode(SHA256.hash(data: Array(uri.utf8)))
+        let digest = Base64URL.encode(HashFunction.sha256.digest(of: uri.utf8))
         let token = try token(["cdniuc": .string("hash:sha-256;" + digest)])
         #expect(try verify(token, signatures, query: "x=1").scope == .container)
         #expect(try verify(token, signatures, path: "/o/media/%61.mp4", query: "x=1").scope == .container)
@@ -311,7 +312,7 @@ struct URISigningTests {
 
     @Test("A token that only a public key verifies is renewed with another key, or refused without one")
     func renewalWithoutPrivateKey() throws {
-        let publicFile = SigningKeys.File(name: "e1.pem", content: Array(pair.publicKey.pemRepresentation.utf8))
+        let publicFile = SigningKeys.File(name: "e1.pem", content: Array(pair.publicPEM.utf8))
         let renewable = try token(["cdnistt": 1, "cdniets": 30], kid: "e1", es256: true)
         let alone = ContentSignatures(keys: try SigningKeys(files: [publicFile]))
         #expect(throws: AccessRefusal.self) { try verify(renewable, alone) }

@@ -1,6 +1,6 @@
 import CacheCore
-import Crypto
 import TestChance
+import TestKeys
 import Testing
 
 @testable import WebTokens
@@ -88,13 +88,13 @@ struct JSONWebSignatureTests {
 
     @Test("ES256 signatures in DER, of zeros, of wrong length or of another curve are refused")
     func malformedSignatures() throws {
-        let key = P256.Signing.PrivateKey()
-        let signing = try SigningKey(pem: key.pemRepresentation, algorithm: .es256)
+        let signing = try SigningKey(pem: TestKey.ec("P-256").pkcs8, algorithm: .es256)
         let keys = JSONWebKeySet([try signing.verificationKey()])
         let token = try JSONWebToken.sign(["sub": "a"], with: signing)
         let input = token.split(separator: ".").dropLast().joined(separator: ".")
         let raw = try #require(Base64URL.decode(token.split(separator: ".")[2]))
-        let der = Array(try P256.Signing.ECDSASignature(rawRepresentation: raw).derRepresentation)
+        let numbers = [raw.prefix(32), raw.suffix(32)].flatMap { [0x02, 0x21, 0x00] + $0 }
+        let der: [UInt8] = [0x30, UInt8(numbers.count)] + numbers
         let bad: [[UInt8]] = [
             der, [], [0], Array(repeating: 0, count: 64), Array(raw.dropLast()), raw + [0], Array(raw.prefix(32)),
             Array(repeating: 0, count: 32) + raw.suffix(32), raw.prefix(32) + Array(repeating: 0, count: 32),
@@ -108,7 +108,7 @@ struct JSONWebSignatureTests {
             }
         }
 
-        let other = try SigningKey(pem: P384.Signing.PrivateKey().pemRepresentation, algorithm: .es384)
+        let other = try SigningKey(pem: TestKey.ec("P-384").pkcs8, algorithm: .es384)
         #expect(throws: TokenRefusal.unknownKey) {
             try JSONWebSignature.parse(try JSONWebToken.sign(["sub": "a"], with: other))
                 .verifiedClaims(with: keys, allowing: everything)
@@ -174,7 +174,7 @@ struct JSONWebSignatureTests {
 
     @Test("A key inside the header is not used")
     func embeddedKey() throws {
-        let attacker = try SigningKey(pem: P256.Signing.PrivateKey().pemRepresentation, algorithm: .es256)
+        let attacker = try SigningKey(pem: TestKey.ec("P-256").pkcs8, algorithm: .es256)
         let jwk = try JSONParser.parse(TokenVectors.p256Key.utf8)
         let token = try JSONWebToken.sign(
             ["sub": "a"], header: [JSON.Member("jwk", jwk), JSON.Member("jku", "http://127.0.0.1/")], with: attacker)
@@ -190,7 +190,7 @@ struct JSONWebSignatureTests {
         let keys = JSONWebKeySet([try VerificationKey(secret: secret)])
         for payload in [#"{"sub":"a","sub":"b"}"#, "[]", "1", "", "{", "\u{FEFF}{}"] {
             let input = Base64URL.encode(#"{"alg":"HS256"}"#.utf8) + "." + Base64URL.encode(payload.utf8)
-            let code = HMAC<SHA256>.authenticationCode(for: Array(input.utf8), using: SymmetricKey(data: secret))
+            let code = try SigningKey(secret: secret, algorithm: .hs256).signature(for: Array(input.utf8))
             let parsed = try JSONWebSignature.parse(input + "." + Base64URL.encode(code))
             #expect(throws: TokenRefusal.malformed, "\(payload)") {
                 try parsed.verifiedClaims(with: keys, allowing: [.hs256])

@@ -1,6 +1,5 @@
 import CacheCore
-import Crypto
-import CryptoExtras
+import TestKeys
 import Testing
 
 @testable import WebTokens
@@ -19,25 +18,25 @@ struct SigningKeyTests {
         """
 
     /// A PEM key for each algorithm with key pairs.
-    private static func pem(_ algorithm: TokenAlgorithm) throws -> String {
+    private static func pem(_ algorithm: TokenAlgorithm) -> String {
         switch algorithm {
-        case .es256: P256.Signing.PrivateKey().pemRepresentation
-        case .es384: P384.Signing.PrivateKey().pemRepresentation
-        case .es512: P521.Signing.PrivateKey().pemRepresentation
-        case .edDSA: Curve25519.Signing.PrivateKey().pemRepresentation
-        case .rs256, .ps384: try rsa.get().pemRepresentation
-        default: try rsa.get().pkcs8PEMRepresentation
+        case .es256: TestKey.ec("P-256").pkcs8
+        case .es384: TestKey.ec("P-384").traditional
+        case .es512: TestKey.ec("P-521").pkcs8
+        case .edDSA: TestKey("ED25519").pkcs8
+        case .rs256, .ps384: rsa.traditional
+        default: rsa.pkcs8
         }
     }
 
-    private static let rsa = Result { try _RSA.Signing.PrivateKey(keySize: .bits2048) }
+    private static let rsa = TestKey.rsa()
 
     @Test("Each algorithm signs tokens that its verification key accepts", arguments: TokenAlgorithm.allCases)
     func roundTrip(_ algorithm: TokenAlgorithm) throws {
         let key =
             try algorithm.leastSecretBytes.map {
                 try SigningKey(secret: Array(repeating: 3, count: $0), algorithm: algorithm)
-            } ?? SigningKey(pem: try Self.pem(algorithm), algorithm: algorithm)
+            } ?? SigningKey(pem: Self.pem(algorithm), algorithm: algorithm)
         let claims: JSON = ["sub": "a", "exp": 100]
 
         let token = try JSONWebToken.sign(claims, header: [JSON.Member("kid", "k1")], with: key)
@@ -65,14 +64,15 @@ struct SigningKeyTests {
 
     @Test("A key of another type, a public key and broken PEM are refused without the key in the message")
     func wrongKeys() throws {
-        let p256 = P256.Signing.PrivateKey()
+        let p256 = TestKey.ec("P-256")
         let cases: [(String, TokenAlgorithm)] = [
-            (p256.pemRepresentation, .es384), (p256.pemRepresentation, .rs256), (p256.pemRepresentation, .hs256),
-            (p256.pemRepresentation, .edDSA), (p256.publicKey.pemRepresentation, .es256), ("", .es256),
+            (p256.pkcs8, .es384), (p256.pkcs8, .rs256), (p256.pkcs8, .hs256), (p256.pkcs8, .edDSA),
+            (p256.publicPEM, .es256), ("", .es256), (TestKey.rsa(bits: 1024).pkcs8, .rs256),
+            (TestKey.ec("secp256k1").pkcs8, .es256), (TestKey("X25519").pkcs8, .edDSA),
             ("-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----", .es256),
-            ("-----BEGIN PRIVATE KEY-----\nAAAA", .es256), (String(p256.pemRepresentation.dropLast(30)), .es256),
+            ("-----BEGIN PRIVATE KEY-----\nAAAA", .es256), (String(p256.pkcs8.dropLast(30)), .es256),
             ("-----BEGIN PRIVATE KEY-----\nA*AA\n-----END PRIVATE KEY-----", .es256),
-            (try Self.rsa.get().pemRepresentation, .es256), (Self.sec1, .es512),
+            (Self.rsa.pkcs8, .es256), (Self.sec1, .es512),
         ]
         for (pem, algorithm) in cases {
             let error = #expect(throws: CacheError.self) { try SigningKey(pem: pem, algorithm: algorithm) }

@@ -1,6 +1,5 @@
 import CacheCore
-import Crypto
-import CryptoExtras
+import TestKeys
 import Testing
 
 @testable import WebTokens
@@ -44,26 +43,24 @@ struct VerificationKeyTests {
 
     @Test("PEM public keys of all supported types verify the signatures of their private keys")
     func publicPEM() throws {
-        let p256 = P256.Signing.PrivateKey()
-        let p384 = P384.Signing.PrivateKey()
-        let p521 = P521.Signing.PrivateKey()
-        let ed25519 = Curve25519.Signing.PrivateKey()
-        let rsa = try _RSA.Signing.PrivateKey(keySize: .bits2048)
+        let (p256, p384, p521) = (TestKey.ec("P-256"), TestKey.ec("P-384"), TestKey.ec("P-521"))
+        let (ed25519, rsa) = (TestKey("ED25519"), TestKey.rsa())
         let pairs: [(private: String, public: String, TokenAlgorithm)] = [
-            (p256.pemRepresentation, p256.publicKey.pemRepresentation, .es256),
-            (p384.pemRepresentation, p384.publicKey.pemRepresentation, .es384),
-            (p521.pemRepresentation, p521.publicKey.pemRepresentation, .es512),
-            (ed25519.pemRepresentation, ed25519.publicKey.pemRepresentation, .edDSA),
-            (rsa.pemRepresentation, rsa.publicKey.pemRepresentation, .rs512),
-            (rsa.pemRepresentation, rsa.publicKey.pkcs1PEMRepresentation, .ps256),
+            (p256.pkcs8, p256.publicPEM, .es256), (p384.pkcs8, p384.publicPEM, .es384),
+            (p521.pkcs8, p521.publicPEM, .es512), (ed25519.pkcs8, ed25519.publicPEM, .edDSA),
+            (rsa.pkcs8, rsa.publicPEM, .rs512), (rsa.pkcs8, rsa.pkcs1Public, .ps256),
         ]
         for pair in pairs {
             let token = try JSONWebToken.sign(["sub": "a"], with: try SigningKey(pem: pair.private, algorithm: pair.2))
             let keys = JSONWebKeySet([try VerificationKey(pem: pair.public)])
             #expect(try JSONWebToken.parse(token).verifiedClaims(with: keys, allowing: [pair.2]) == ["sub": "a"])
         }
-        #expect(throws: CacheError.self) { try VerificationKey(pem: p256.pemRepresentation) }
-        #expect(throws: CacheError.self) { try VerificationKey(pem: "") }
+        for text in [
+            "", p256.pkcs8, p256.traditional, rsa.traditional, TestKey.rsa(bits: 1024).publicPEM,
+            TestKey.ec("secp256k1").publicPEM, TestKey("X25519").publicPEM,
+        ] {
+            #expect(throws: CacheError.self) { try VerificationKey(pem: text) }
+        }
     }
 
     @Test("A key verifies nothing with an algorithm of another type")

@@ -1,5 +1,5 @@
 import CacheCore
-import Crypto
+import Cryptography
 import Synchronization
 
 /// Tickets for one request of the event stream each. A browser's EventSource cannot send `Authorization`. A ticket has
@@ -27,7 +27,7 @@ final class EventTickets: Sendable {
 
     private let budget = UsageBudget { EventTickets.limits }
     /// Guards the unused tickets, by the digests of their texts.
-    private let issued = Mutex<[SHA256Digest: Issued]>([:])
+    private let issued = Mutex<[[UInt8]: Issued]>([:])
 
     /// - Parameter uptime: The time since any start.
     init(random: any RandomSource, uptime: @escaping @Sendable () -> Duration, wallClock: any WallClock) {
@@ -65,5 +65,5 @@ final class EventTickets: Sendable {
         return ticket.permission
     }
 
-    private static func digest(_ text: String) -> SHA256Digest { SHA256.hash(data: Array(text.utf8)) }
+    private static func digest(_ text: String) -> [UInt8] { HashFunction.sha256.digest(of: text.utf8) }
 }

@@ -1,6 +1,6 @@
 import CacheCore
 import CacheEngine
-import Crypto
+import Cryptography
 import HTTPTypes
 import Hummingbird
 import ReaderAccess
@@ -52,7 +52,7 @@ struct JobController: Controller {
         let key = try Self.idempotencyKey(request.headers[.idempotencyKey])
         let wait = Preferences(request).wait
         var order = try await request.json(upTo: limits.jobBodyBytes) { json, bytes in
-            try CreateJobRequest(json, fingerprint: SHA256.hash(data: bytes).hexDigits)
+            try CreateJobRequest(json, fingerprint: HashFunction.sha256.digest(of: bytes).hexDigits)
         }
         order.owner = context.reader?.owner
         if let reader = context.reader, reader.isLimited {

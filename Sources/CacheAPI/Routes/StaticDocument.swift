@@ -1,5 +1,5 @@
 import CacheCore
-import Crypto
+import Cryptography
 import HTTPTypes
 import Hummingbird
 import NIOCore
@@ -14,7 +14,7 @@ struct StaticDocument: Sendable {
     /// - Parameter fields: Further header fields.
     init(_ text: String, type: String, fields: HTTPFields = [:]) {
         body = ByteBuffer(string: text)
-        tag = SHA256.hash(data: Array(text.utf8)).prefix(8).hexDigits
+        tag = HashFunction.sha256.digest(of: text.utf8).prefix(8).hexDigits
         var fields = fields
         fields[.contentType] = type
         // Weak, because a compressed response has the same tag.

@@ -1,6 +1,6 @@
 package import CacheCore
 import CacheStore
-import Crypto
+import Cryptography
 
 /// Resolves a reference to its asset and its upstream URL, and opens the asset.
 struct AssetResolver: Sendable {
@@ -138,8 +138,7 @@ struct AssetResolver: Sendable {
 extension AssetID {
     /// The ID of the asset with that key: the first 128 bits of its SHA-256.
     package init(naming key: String) {
-        let digest = SHA256.hash(data: Array(key.utf8))
-        let words = digest.withUnsafeBytes { bytes in
+        let words = HashFunction.sha256.digest(of: key.utf8).withUnsafeBytes { bytes in
             (
                 bytes.loadUnaligned(fromByteOffset: 0, as: UInt64.self),
                 bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self)

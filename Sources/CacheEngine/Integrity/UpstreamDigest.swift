@@ -1,5 +1,5 @@
 import CacheCore
-import Crypto
+import Cryptography
 import Foundation
 import NIOCore
 import Synchronization
@@ -48,28 +48,18 @@ struct UpstreamDigest: Hashable {
 
     /// Nil unless the value is Base64 of the algorithm's length.
     private init?(_ algorithm: DigestAlgorithm, base64: String) {
-        guard let value = Data(base64Encoded: base64), value.count == algorithm.byteCount else { return nil }
+        guard let value = Data(base64Encoded: base64), value.count == algorithm.function.byteCount else { return nil }
         self.algorithm = algorithm
         self.value = value
     }
 }
 
 extension DigestAlgorithm {
-    /// A hash state without bytes.
-    fileprivate var hash: any HashFunction {
+    fileprivate var function: HashFunction {
         switch self {
-        case .sha256: SHA256()
-        case .sha512: SHA512()
-        case .md5: Insecure.MD5()
-        }
-    }
-
-    /// The length of the digest in bytes.
-    fileprivate var byteCount: Int {
-        switch self {
-        case .sha256: SHA256.byteCount
-        case .sha512: SHA512.byteCount
-        case .md5: Insecure.MD5.byteCount
+        case .sha256: .sha256
+        case .sha512: .sha512
+        case .md5: .md5
         }
     }
 }
@@ -77,8 +67,8 @@ extension DigestAlgorithm {
 /// Computes digests of bytes in order.
 final class DigestAccumulator: Sendable {
     private struct Sums {
-        /// The hash states. An array, because its elements are changed in place.
-        var hashes: [(algorithm: DigestAlgorithm, hash: any HashFunction)]
+        /// The hash states. Algorithms without a provider are missing.
+        let hashes: [DigestAlgorithm: RunningHash]
         var byteCount: Int64 = 0
     }
 
@@ -99,7 +89,10 @@ final class DigestAccumulator: Sendable {
     }
 
     /// Creates the hash states for these algorithms.
-    init(_ algorithms: Set<DigestAlgorithm>) { sums = Mutex(Sums(hashes: algorithms.map { ($0, $0.hash) })) }
+    init(_ algorithms: Set<DigestAlgorithm>) {
+        let hashes = algorithms.map { ($0, RunningHash($0.function)) }
+        sums = Mutex(Sums(hashes: Dictionary(uniqueKeysWithValues: hashes).compactMapValues(\.self)))
+    }
 
     /// The number of bytes that were added.
     var byteCount: Int64 { sums.withLock { $0.byteCount } }
@@ -112,17 +105,14 @@ final class DigestAccumulator: Sendable {
 
     private func update(_ bytes: UnsafeRawBufferPointer) {
         sums.withLock { sums in
-            for index in sums.hashes.indices { sums.hashes[index].hash.update(bufferPointer: bytes) }
+            for hash in sums.hashes.values { hash.update(bytes) }
             sums.byteCount += Int64(bytes.count)
         }
     }
 
     /// The digests of the bytes that were added.
     func digests() -> [DigestAlgorithm: Data] {
-        let hashes = sums.withLock { $0.hashes }
-        return Dictionary(
-            hashes.map { algorithm, hash in (algorithm, hash.finalize().withUnsafeBytes { Data($0) }) },
-            uniquingKeysWith: { $1 })
+        sums.withLock { $0.hashes.mapValues { Data($0.digest) } }
     }
 
     /// Whether a stated digest differs from the computed one.

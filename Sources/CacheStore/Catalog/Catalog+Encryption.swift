@@ -1,5 +1,5 @@
 package import CacheCore
-import Crypto
+import Cryptography
 import Foundation
 import GRDB
 import Synchronization
@@ -197,7 +197,7 @@ extension Store {
         try db.execute(sql: "DELETE FROM nonces WHERE file = ?", arguments: [file])
         try db.execute(
             sql: "UPDATE file_keys SET sealed = zeroblob(0) WHERE file = ?", arguments: [file])
-        let digest = SHA256.hash(data: Data((row[0] as String).utf8)).hexDigits
+        let digest = HashFunction.sha256.digest(of: (row[0] as String).utf8).hexDigits
         return (
             ErasureReceipt.Asset(
                 id: version.id, nameDigest: digest, generation: version.generation, masterKey: key.masterKey), file

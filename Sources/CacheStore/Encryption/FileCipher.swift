@@ -1,5 +1,5 @@
 import CacheCore
-import Crypto
+import Cryptography
 import Foundation
 import Synchronization
 
@@ -27,10 +27,8 @@ final class FileCipher: Sendable {
 
         /// Derives both from the key of the file (HKDF-SHA256, RFC 5869).
         init(_ file: SymmetricKey) {
-            func derived(_ use: String) -> SymmetricKey {
-                HKDF<SHA256>.deriveKey(inputKeyMaterial: file, info: Data(use.utf8), outputByteCount: 32)
-            }
-            (content, sums) = (derived("larder content"), derived("larder sums"))
+            content = HashFunction.sha256.derivedKey(from: file, for: "larder content")
+            sums = HashFunction.sha256.derivedKey(from: file, for: "larder sums")
         }
     }
 
@@ -191,10 +189,8 @@ final class FileCipher: Sendable {
     /// The keyed checksum of plain bytes at `offset` of the file.
     func sum(of bytes: UnsafeRawBufferPointer, at offset: Int64) -> BlockSum {
         guard let keys else { return .keyed(high: 0, low: 0) }
-        var code = HMAC<SHA256>(key: keys.sums)
-        withUnsafeBytes(of: offset.bigEndian) { code.update(data: $0) }
-        code.update(data: bytes)
-        return code.finalize().withUnsafeBytes { digest in
+        let place = withUnsafeBytes(of: offset.bigEndian) { Array($0) }
+        return HashFunction.sha256.code(of: bytes, after: place, keys.sums).withUnsafeBytes { digest in
             .keyed(
                 high: UInt64(bigEndian: digest.loadUnaligned(as: UInt64.self)),
                 low: UInt64(bigEndian: digest.loadUnaligned(fromByteOffset: 8, as: UInt64.self)))
@@ -203,7 +199,7 @@ final class FileCipher: Sendable {
 
     /// 64 random bits.
     private static func newNonce() -> UInt64 {
-        SymmetricKey(size: SymmetricKeySize(bitCount: 64)).withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) }
+        SymmetricKey.randomBytes(8).withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) }
     }
 
     /// Encrypts or decrypts the bytes of a run; both are the same operation. `target` has the same length as `bytes`,
@@ -213,7 +209,7 @@ final class FileCipher: Sendable {
         _ key: SymmetricKey
     ) throws(CacheError) {
         let (block, lead) = (UInt64(run.range.lowerBound) / 16, Int(run.range.lowerBound % 16))
-        guard CounterMode(key, nonce: run.nonce, block: block).apply(bytes, into: target, skipping: lead) else {
+        guard key.applyCounterMode(bytes, into: target, nonce: run.nonce, block: block, skipping: lead) else {
             throw CacheError(.internal, "Bytes could not be encrypted.")
         }
     }

@@ -1,5 +1,5 @@
 import CacheCore
-package import Crypto
+package import Cryptography
 package import Foundation
 
 /// The key of one file, encrypted with a master key: AES-256-GCM, authenticated together with the serial of the file
@@ -20,27 +20,21 @@ package struct SealedKey: Hashable, Sendable {
 
     /// Seals the key of a file.
     init(_ key: SymmetricKey, of serial: Int64, with master: MasterKey) throws(CacheError) {
-        do {
-            let plain = key.withUnsafeBytes { Data($0) }
-            let sealed = try AES.GCM.seal(plain, using: master.key, authenticating: Self.context(serial, master.id))
-            guard let bytes = sealed.combined else { throw CacheError(.internal, "A key could not be sealed.") }
-            self.init(masterKey: master.id, bytes: bytes)
-        } catch {
-            throw CacheError(.internal, "A key could not be sealed.", cause: error)
+        let plain = key.withUnsafeBytes { Array($0) }
+        guard let sealed = master.key.sealed(plain, authenticating: Self.context(serial, master.id)) else {
+            throw CacheError(.internal, "A key could not be sealed.")
         }
+        self.init(masterKey: master.id, bytes: Data(sealed))
     }
 
     /// The key of the file; nil if the master key is another one, or the sealed key is damaged.
     package func opened(with master: MasterKey, of serial: Int64) -> SymmetricKey? {
-        guard let box = try? AES.GCM.SealedBox(combined: bytes),
-            let key = try? AES.GCM.open(box, using: master.key, authenticating: Self.context(serial, master.id)),
-            key.count == 32
-        else { return nil }
-        return SymmetricKey(data: key)
+        let key = master.key.opened(Array(bytes), authenticating: Self.context(serial, master.id))
+        return key?.count == 32 ? key.map(SymmetricKey.init) : nil
     }
 
-    private static func context(_ serial: Int64, _ id: String) -> Data {
-        withUnsafeBytes(of: serial.bigEndian) { Data($0) } + Data(id.utf8)
+    private static func context(_ serial: Int64, _ id: String) -> [UInt8] {
+        withUnsafeBytes(of: serial.bigEndian) { Array($0) } + id.utf8
     }
 
     /// The error of bytes that cannot be decrypted.
@@ -67,6 +61,6 @@ package struct MasterKey: Sendable {
     /// - Parameter key: 32 bytes.
     package init(id: String, key: [UInt8]) {
         self.id = id
-        self.key = SymmetricKey(data: key)
+        self.key = SymmetricKey(key)
     }
 }

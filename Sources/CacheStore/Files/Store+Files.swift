@@ -1,5 +1,5 @@
 package import CacheCore
-import Crypto
+import Cryptography
 import Glibc
 import Synchronization
 
@@ -24,7 +24,7 @@ extension Store {
 
     /// A new key for a file, sealed with the active master key.
     private func newCipher(of serial: Int64) throws(CacheError) -> FileCipher {
-        let key = SymmetricKey(size: .bits256)
+        let key = SymmetricKey(SymmetricKey.randomBytes(32))
         let sealed = try SealedKey(key, of: serial, with: try masterKeys.active())
         catalog.hasEncryptedFiles.store(true, ordering: .relaxed)
         return FileCipher(sealedKey: sealed, key: key)
@@ -63,7 +63,7 @@ extension Store {
     package func createTransient(isEncrypted: Bool = false) throws(CacheError) -> SparseFile {
         do throws(CacheError) {
             return try createUnnamed(
-                isEncrypted ? FileCipher(sealedKey: nil, key: SymmetricKey(size: .bits256)) : nil)
+                isEncrypted ? FileCipher(sealedKey: nil, key: SymmetricKey(SymmetricKey.randomBytes(32))) : nil)
         } catch  where error.code != .overloaded {
             descriptors.spill.refusals.add(1, ordering: .relaxed)
             return try createInMemory()

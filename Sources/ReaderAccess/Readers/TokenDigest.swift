@@ -1,18 +1,16 @@
 import CacheCore
-import Crypto
+import Cryptography
 
 /// SHA-256 of a token. Comparisons take constant time. It has no description.
 package struct TokenDigest: Hashable, Sendable {
     private let first, second, third, fourth: UInt64
 
     /// The digest of a token's bytes.
-    package init(of token: some StringProtocol) { self.init(SHA256.hash(data: Array(token.utf8))) }
+    package init(of token: some StringProtocol) { self.init(of: Array(token.utf8)) }
 
     /// The digest of bytes.
-    init(of bytes: [UInt8]) { self.init(SHA256.hash(data: bytes)) }
-
-    private init(_ digest: SHA256.Digest) {
-        (first, second, third, fourth) = digest.withUnsafeBytes { bytes in
+    init(of bytes: [UInt8]) {
+        (first, second, third, fourth) = HashFunction.sha256.digest(of: bytes).withUnsafeBytes { bytes in
             (
                 bytes.loadUnaligned(fromByteOffset: 0, as: UInt64.self),
                 bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self),

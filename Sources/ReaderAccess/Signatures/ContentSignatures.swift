@@ -1,5 +1,5 @@
 package import CacheCore
-import Crypto
+import Cryptography
 import Synchronization
 import WebTokens
 

@@ -1,5 +1,5 @@
 import CacheCore
-import Crypto
+import Cryptography
 import WebTokens
 
 /// The canonical texts that the HMAC-SHA256 of a URL signature covers, and the binary form of path tokens.
@@ -36,7 +36,7 @@ enum SignedText {
         text += (isPrefix(target) ? "prefix\n" : "exact\n").utf8
         text += "\(keyID)\n\(expiry)\n".utf8
         text += covered(target)
-        return code(of: text, key)
+        return HashFunction.sha256.code(of: text, key)
     }
 
     /// A complete path token: Base64url of version, kind, key identifier, expiry, covered text and code.
@@ -68,7 +68,7 @@ enum SignedText {
 
     /// The code of a path token's body.
     static func tokenCode(_ body: [UInt8], _ key: SymmetricKey) -> [UInt8] {
-        code(of: Array("larder-path-v1\n".utf8) + body, key)
+        HashFunction.sha256.code(of: Array("larder-path-v1\n".utf8) + body, key)
     }
 
     /// The covered text: the decoded prefix, or the normalised path and query. The normalised path contains no `?`.
@@ -82,9 +82,5 @@ enum SignedText {
 
     private static func isPrefix(_ target: Target) -> Bool {
         if case .prefix = target { true } else { false }
-    }
-
-    private static func code(of text: [UInt8], _ key: SymmetricKey) -> [UInt8] {
-        Array(HMAC<SHA256>.authenticationCode(for: text, using: key))
     }
 }

@@ -1,5 +1,5 @@
 package import CacheCore
-import Crypto
+import Cryptography
 import WebTokens
 
 /// The order for a signed content URL.

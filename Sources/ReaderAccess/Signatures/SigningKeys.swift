@@ -1,5 +1,5 @@
 package import CacheCore
-import Crypto
+import Cryptography
 import WebTokens
 
 /// The keys for signed content URLs, by key identifier (`kid`). Several are valid at once, so that keys can be rotated.
@@ -112,7 +112,7 @@ package struct SigningKeys: Sendable {
             if file.name.hasSuffix(".pem") { return try pair(String(decoding: file.content, as: UTF8.self), id) }
             let secret = trimmed(file.content)
             let key = try SigningKey(secret: secret, algorithm: .hs256)
-            return (.secret(SymmetricKey(data: secret), key), try key.verificationKey(id: id))
+            return (.secret(SymmetricKey(secret), key), try key.verificationKey(id: id))
         } catch {
             let reason =
                 file.name.hasSuffix(".pem")

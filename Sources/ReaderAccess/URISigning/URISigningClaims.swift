@@ -1,5 +1,5 @@
 import CacheCore
-import Crypto
+import Cryptography
 import WebTokens
 
 /// The claims of an RFC 9246 token with a valid signature.
@@ -203,7 +203,7 @@ enum URIContainer: Sendable {
         case .hash(let digest):
             let received = request.path + (request.query.map { "?" + $0 } ?? "")
             return bases.flatMap { [$0 + normal, $0 + received] }.contains {
-                SecureCompare.areEqual(Array(SHA256.hash(data: Array($0.utf8))), digest)
+                SecureCompare.areEqual(HashFunction.sha256.digest(of: $0.utf8), digest)
             }
         }
     }

@@ -1,5 +1,5 @@
 import CacheCore
-import Crypto
+import Cryptography
 import Synchronization
 import WebTokens
 
@@ -120,7 +120,7 @@ extension TokenSource {
         guard client.id != nil else {
             throw CacheError(.upstreamProtocol, "The OAuth client file needs client_id for refreshToken.")
         }
-        let digest = Array(SHA256.hash(data: Array((client.refreshToken ?? "").utf8))).hexDigits
+        let digest = HashFunction.sha256.digest(of: (client.refreshToken ?? "").utf8).hexDigits
         let token = try await currentRefreshToken(client, digest)
         let response = try await endpoint.request(
             [("grant_type", "refresh_token"), ("refresh_token", token), ("scope", settings.scope)], by: client)

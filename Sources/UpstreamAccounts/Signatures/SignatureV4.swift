@@ -1,5 +1,5 @@
 import CacheCore
-import Crypto
+import Cryptography
 
 /// AWS Signature Version 4 in the `Authorization` field.
 ///
@@ -21,7 +21,7 @@ struct SignatureV4 {
 
         var text: String {
             switch self {
-            case .hashed(let bytes): Array(SHA256.hash(data: bytes)).hexDigits
+            case .hashed(let bytes): HashFunction.sha256.digest(of: bytes).hexDigits
             case .unsigned: "UNSIGNED-PAYLOAD"
             }
         }
@@ -70,24 +70,20 @@ struct SignatureV4 {
 
     /// The text that is signed.
     func stringToSign(for request: Request, at time: Timestamp) -> String {
-        let digest = Array(SHA256.hash(data: Array(canonical(request).utf8))).hexDigits
+        let digest = HashFunction.sha256.digest(of: canonical(request).utf8).hexDigits
         return [Self.algorithm, Self.date(time), scope(at: time), digest].joined(separator: "\n")
     }
 
     private func signature(of request: Request, at time: Timestamp) -> String {
-        var key = SymmetricKey(data: Array("AWS4\(keys.secretAccessKey)".utf8))
+        var key = SymmetricKey(Array("AWS4\(keys.secretAccessKey)".utf8))
         for part in scope(at: time).split(separator: "/") {
-            key = SymmetricKey(data: Self.code(of: String(part), key))
+            key = SymmetricKey(HashFunction.sha256.code(of: part.utf8, key))
         }
-        return Self.code(of: stringToSign(for: request, at: time), key).hexDigits
+        return HashFunction.sha256.code(of: stringToSign(for: request, at: time).utf8, key).hexDigits
     }
 
     private func scope(at time: Timestamp) -> String {
         "\(Self.date(time).prefix(8))/\(region)/\(service)/aws4_request"
-    }
-
-    private static func code(of text: String, _ key: SymmetricKey) -> [UInt8] {
-        Array(HMAC<SHA256>.authenticationCode(for: Array(text.utf8), using: key))
     }
 }
 

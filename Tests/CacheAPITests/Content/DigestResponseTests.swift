@@ -1,7 +1,7 @@
 import CacheAPI
 import CacheCore
 import CacheTestKit
-import Crypto
+import Cryptography
 import Foundation
 import Testing
 
@@ -11,11 +11,11 @@ import Testing
     private static let both: HeaderList = ["Want-Content-Digest": "sha-256=1", "Want-Repr-Digest": "sha-512=1"]
 
     private static func sha256(_ bytes: [UInt8]) -> String {
-        "sha-256=:\(Data(SHA256.hash(data: bytes)).base64EncodedString()):"
+        "sha-256=:\(Data(HashFunction.sha256.digest(of: bytes)).base64EncodedString()):"
     }
 
     private static let whole = asset.bytes(0..<asset.size)
-    private static let representation = "sha-512=:\(Data(SHA512.hash(data: whole)).base64EncodedString()):"
+    private static let representation = "sha-512=:\(Data(HashFunction.sha512.digest(of: whole)).base64EncodedString()):"
 
     @Test("A cached response has the wanted digests on each route")
     func routes() async throws {

@@ -1,6 +1,6 @@
 import CacheCore
 import CacheTestKit
-import Crypto
+import Cryptography
 import Foundation
 import GRDB
 import Synchronization
@@ -14,7 +14,7 @@ import Testing
         let digests = Migrations.all.map { migration in
             (
                 migration.name,
-                SHA256.hash(data: Data(migration.sql.utf8)).prefix(8).map { String($0, radix: 16) }.joined()
+                HashFunction.sha256.digest(of: migration.sql.utf8).prefix(8).map { String($0, radix: 16) }.joined()
             )
         }
         #expect(

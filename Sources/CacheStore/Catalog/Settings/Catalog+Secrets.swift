@@ -1,5 +1,4 @@
 package import CacheCore
-import Crypto
 import Foundation
 import GRDB
 

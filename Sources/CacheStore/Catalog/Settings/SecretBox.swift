@@ -1,42 +1,35 @@
 import CacheCore
-import Crypto
+import Cryptography
 import Foundation
 
 /// Encrypts values that must not be stored in plain text: AES-GCM with the key in `secret.key`.
 struct SecretBox: Sendable {
     private let key: SymmetricKey
 
-    init(key: [UInt8]) { self.key = SymmetricKey(data: key) }
+    init(key: [UInt8]) { self.key = SymmetricKey(key) }
 
     /// Length of the key in bytes.
     static let keyLength = 32
 
     /// The first half of the HMAC-SHA256 of a text, as 32 hexadecimal digits.
     func digest(of text: String) -> String {
-        let code = HMAC<SHA256>.authenticationCode(for: Data(text.utf8), using: key)
-        return Array(code).prefix(16).hexDigits
+        HashFunction.sha256.code(of: text.utf8, key).prefix(16).hexDigits
     }
 
     /// Encrypts a text; returns nonce, ciphertext and tag.
     func seal(_ text: String) throws(CacheError) -> Data {
-        do {
-            guard let sealed = try AES.GCM.seal(Data(text.utf8), using: key).combined else {
-                throw CacheError(.internal, "A secret could not be encrypted.")
-            }
-            return sealed
-        } catch {
-            throw CacheError(.internal, "A secret could not be encrypted.", cause: error)
+        guard let sealed = key.sealed(Array(text.utf8)) else {
+            throw CacheError(.internal, "A secret could not be encrypted.")
         }
+        return Data(sealed)
     }
 
     /// Decrypts a value. Throws `storageCorrupt` if it was encrypted with another key or is damaged.
     func open(_ sealed: Data) throws(CacheError) -> String {
-        do {
-            return String(decoding: try AES.GCM.open(AES.GCM.SealedBox(combined: sealed), using: key), as: UTF8.self)
-        } catch {
-            throw CacheError(
-                .storageCorrupt, "A sealed catalog value cannot be decrypted with secret.key.", cause: error)
+        guard let opened = key.opened(Array(sealed)) else {
+            throw CacheError(.storageCorrupt, "A sealed catalog value cannot be decrypted with secret.key.")
         }
+        return String(decoding: opened, as: UTF8.self)
     }
 }
 
@@ -49,7 +42,7 @@ extension SecretBox {
             self.init(key: try Self.readKey(layout, disk))
             return
         }
-        let key = SymmetricKey(size: .bits256).withUnsafeBytes { Array($0) }
+        let key = SymmetricKey.randomBytes(Self.keyLength)
         // A draft left by an interrupted start may be incomplete.
         try disk.unlink(layout.secretKeyDraft)
         let descriptor = try disk.open(layout.secretKeyDraft, .create)
