@@ -43,7 +43,8 @@ let package = Package(
         .target(name: "CLinux"),
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
-        .target(name: "Cryptography", dependencies: ["COpenSSL"], swiftSettings: settings),
+        .target(name: "CCryptography", dependencies: ["COpenSSL"]),
+        .target(name: "Cryptography", dependencies: ["CCryptography", "COpenSSL"], swiftSettings: settings),
         .target(name: "CacheCore", dependencies: [collections, structuredFields], swiftSettings: settings),
         .target(name: "CacheSimulation", dependencies: ["CacheCore"], swiftSettings: settings),
         .target(

@@ -17,7 +17,8 @@ TARGETS = {
     "COpenSSL": set(),
     "CacheCore": set(),
     "CacheSimulation": {"CacheCore"},
-    "Cryptography": {"COpenSSL"},
+    "CCryptography": {"COpenSSL"},
+    "Cryptography": {"CCryptography", "COpenSSL"},
     "CacheStore": {"CacheCore", "CLinux", "Cryptography"},
     "CurlUpstream": {"CacheCore", "CCurl"},
     "CacheTracing": {"CacheCore"},
@@ -41,7 +42,7 @@ OWNERS = {
     r"GRDB\w*": {"CacheStore"},
     r"CLinux": {"CacheStore", "LarderServer"},
     r"CCurl": {"CurlUpstream", "LarderServer"},
-    r"COpenSSL": {"Cryptography"},
+    r"CCryptography|COpenSSL": {"Cryptography"},
     r"ArgumentParser|Yams": {"LarderServer"},
     r"Crypto|CryptoExtras|FoundationNetworking|AsyncHTTPClient": set(),
 }

@@ -1,3 +1,4 @@
+import CCryptography
 import COpenSSL
 
 /// A hash function.

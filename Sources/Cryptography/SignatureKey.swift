@@ -1,3 +1,4 @@
+import CCryptography
 import COpenSSL
 
 /// A public key, or a key pair, for the signatures of JSON Web Signatures. It has no description.

@@ -1,3 +1,4 @@
+import CCryptography
 import COpenSSL
 
 /// The bytes of a secret, which are overwritten when the last reference is released. It has no description.

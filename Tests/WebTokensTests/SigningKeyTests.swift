@@ -73,6 +73,8 @@ struct SigningKeyTests {
             ("-----BEGIN PRIVATE KEY-----\nAAAA", .es256), (String(p256.pkcs8.dropLast(30)), .es256),
             ("-----BEGIN PRIVATE KEY-----\nA*AA\n-----END PRIVATE KEY-----", .es256),
             (Self.rsa.pkcs8, .es256), (Self.sec1, .es512),
+            // The private number of another key, with the public point of this one.
+            (Self.sec1.replacing("KZmhVXA", with: "KZmhVXB"), .es256),
         ]
         for (pem, algorithm) in cases {
             let error = #expect(throws: CacheError.self) { try SigningKey(pem: pem, algorithm: algorithm) }

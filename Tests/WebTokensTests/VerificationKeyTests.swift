@@ -9,6 +9,9 @@ struct VerificationKeyTests {
         "Unusable keys are refused with the name of the member",
         arguments: [
             (#"{"kty":"RSA","n":"AQAB","e":"AQAB"}"#, "n"), (#"{"kty":"RSA","e":"AQAB"}"#, "n"),
+            // Anyone could sign for the exponent 1; an even one has no private key.
+            (#"{"kty":"RSA","n":"\#(TokenVectors.rsaModulus)","e":"AQ"}"#, "n"),
+            (#"{"kty":"RSA","n":"\#(TokenVectors.rsaModulus)","e":"BA"}"#, "n"),
             (#"{"kty":"EC","crv":"P-256","x":"AA","y":"AA"}"#, "x"),
             (
                 #"{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","#
