@@ -56,12 +56,18 @@ final class AcceptedConnections: Sendable {
 
     /// Accepts no further connection. The open ones end after their responses.
     func stop() {
-        let (open, isOver) = state.withLock { state in
+        let (open, listener) = state.withLock { state in
             state.isStopping = true
-            return (state.open.values, state.isOver)
+            return (state.open.values, state.listener)
         }
         for connection in open { Self.quiesce(connection) }
-        if isOver { closeListener() }
+        guard let listener else { return ended() }
+        // 1. A read from before the stop lets the loop accept further connections.
+        // 2. A decision on this thread could precede them, and the close would follow: NIO would cut them.
+        // 3. On the loop no connection is accepted between the decision and the close.
+        listener.eventLoop.execute { [self] in
+            if state.withLock(\.isOver) { closeListener() }
+        }
     }
 
     /// Reports the result of the set-up of an accepted connection.
