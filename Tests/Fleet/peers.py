@@ -142,9 +142,14 @@ class Test:
         stats = self.nodes[1].get("/v1/stats")
         part.equal(stats["requests"]["total"], 2, "the requests of clients at node 1")
         part.equal(stats["bytes"]["toPeers"], SIZE, "bytes.toPeers of node 1")
+        part.eventually(lambda: f"bytesFromPeers={SIZE} bytesFromUpstream=0" in self.nodes[2].text(), "the access log does not name the bytes")
+        unknown = self.nodes[2].get("/v1/explain?origin=media&path=other.mp4")["source"]["peers"]
+        part(self.nodes[1].url in unknown and self.nodes[2].url not in unknown, f"explain names the nodes {unknown}")
         metrics = self.nodes[2].send("GET", "/metrics").body.decode()
         part(f'larder_peer_bytes_total{{direction="received",origin="media"}} {SIZE}' in metrics.replace(
             'origin="media",direction="received"', 'direction="received",origin="media"'), "the metric of received bytes")
+        line = f'larder_peer_requests_total{{node="{self.nodes[1].url}",result="hit"}} 1'
+        part(line in metrics, "the metric of requests to nodes")
 
     def parts(self, part):
         """Two nodes have a part each; a third one fetches only the rest."""
@@ -183,6 +188,8 @@ class Test:
                 half = response.read(SIZE // 2 - 65536)
                 part(half == body(name, 0, len(half)), "node 2 has wrong bytes of the first half")
                 part(not first.done(), "the upstream was not held")
+                shown = [fill["peer"] for node in (1, 2) for fill in self.nodes[node].items("/v1/fills")]
+                part.equal(shown, [None, self.nodes[1].url], "the nodes of the fills")
                 self.upstream.release(name)
                 rest = response.read()
                 part(rest == body(name, len(half)), f"node 2 has {len(rest)} bytes of the rest")

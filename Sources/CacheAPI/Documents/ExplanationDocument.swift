@@ -24,6 +24,7 @@ package struct ExplanationDocument: Codable {
     struct Source: Codable {
         var url: String?
         var mirrors: [String]
+        var peers: [String]
         var skipReason: String?
     }
 
@@ -86,7 +87,8 @@ extension ExplanationDocument {
             freshness: Freshness(
                 use: freshness.use.rawValue, freshUntilAt: freshness.freshUntil,
                 ageSeconds: freshness.age?.documentSeconds, reason: freshness.reason),
-            source: Source(url: source.url, mirrors: source.mirrors, skipReason: source.whyNot?.message),
+            source: Source(
+                url: source.url, mirrors: source.mirrors, peers: source.peers, skipReason: source.whyNot?.message),
             wanted: explanation.wanted.map(RangeDocument.init),
             cached: Cached(
                 bytes: cached.byteCount, extents: cached.runs.count,

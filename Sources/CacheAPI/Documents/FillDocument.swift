@@ -14,6 +14,8 @@ package struct FillDocument: Codable {
     var state, priority: String
     var attempt: Int
     var isHedged: Bool
+    /// The node of the fleet that is asked in place of the upstream; nil: the upstream.
+    var peer: String?
     var upstreamAddress, `protocol`: String?
     var startedAt: Timestamp
 }
@@ -29,6 +31,7 @@ extension FillDocument {
                 range.upperBound == .max ? nil : (fill.position - range.lowerBound).ratio(to: range.length)
             }, readers: fill.readers, state: progress.stage.rawValue,
             priority: progress.priority.name, attempt: progress.attempt, isHedged: progress.isHedged,
+            peer: progress.peer,
             upstreamAddress: progress.address, protocol: progress.httpVersion.map { "HTTP/" + $0 },
             startedAt: progress.startedAt)
     }

@@ -35,7 +35,7 @@ extension Figure<StatsReport> {
     static let all: [Figure] = start + later
 
     static let later: [Figure] =
-        service + transfers + store + circuits + credentials + latencies
+        service + transfers + store + circuits + peers + credentials + latencies
         + Figure<TransferLoad>.connections.map { $0.moved(\StatsReport.stats.load, below: "connections") }
 
     static let start: [Figure] = [
@@ -162,6 +162,26 @@ extension Figure<StatsReport> {
         Figure(
             "scrubbed_bytes_total", .counter, .bytes, "Bytes compared with their checksums by scrubs",
             "integrity.scrubbedBytes", \.stats.integrity.scrubbedBytes),
+    ]
+
+    /// The other nodes of the fleet.
+    private static let peers: [Figure] = [
+        Figure(
+            "peer_requests_total", .counter, .count,
+            "Requests to other nodes of the fleet for bytes at hand, by node and result: `hit`, `miss`, `timedOut`, "
+                + "`failed`", by: ["node", "result"],
+            .samples { report in
+                report.stats.peers.flatMap { peer in
+                    PeerFigures.Result.allCases.map { result in
+                        ([("node", peer.node), ("result", result.rawValue)], Double(peer.requests[result] ?? 0))
+                    }
+                }
+            }),
+        Figure(
+            "peer_set_aside", .gauge, .flag, "Whether a node of the fleet is not asked for some seconds", by: ["node"],
+            .samples { report in
+                report.stats.peers.map { ([("node", $0.node)], $0.isSetAside ? 1 : 0) }
+            }),
     ]
 
     private static let circuits: [Figure] = [

@@ -67,6 +67,8 @@ final class OpenAsset: Sendable {
         private(set) var unmeasuredBytes: Int64 = 0
         /// Ranges that must be verified before their first use: those on disk at the start, or at an unclean shutdown.
         var unchecked = ByteRangeSet()
+        /// The bytes that other nodes of the fleet have sent since the asset was opened.
+        var peerBytes = ByteRangeSet()
         /// Whether the catalog row belongs to the successor or no longer exists. Changes of the row are reported under
         /// the lock, and only while this is false: a late report would recreate a deleted row.
         var isDisowned = false { didSet { version += 1 } }
@@ -274,6 +276,22 @@ final class OpenAsset: Sendable {
             guard state.file?.name != nil else { return ((), []) }
             for run in state.ledger.extents.runs(in: range) { state.unchecked.insert(run) }
             return ((), [])
+        }
+    }
+
+    /// Records bytes that another node has sent.
+    func broughtByPeer(_ range: ByteRange) {
+        change { state in
+            state.peerBytes.insert(range)
+            return ((), [])
+        }
+    }
+
+    /// The number of bytes of these ranges that other nodes have sent.
+    func bytesOfPeers(in ranges: ByteRangeSet) -> Int64 {
+        guard !ranges.isEmpty else { return 0 }
+        return look { state in
+            state.peerBytes.isEmpty ? 0 : ranges.runs.reduce(0) { $0 + state.peerBytes.byteCount(in: $1) }
         }
     }
 

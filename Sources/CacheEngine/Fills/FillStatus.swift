@@ -11,6 +11,8 @@ package struct FillProgress: Sendable {
     package var address: String?
     package var httpVersion: String?
     package var bytesPerSecond: Int64 = 0
+    /// The base URL of the node of the fleet that is asked in place of the upstream; nil: the upstream.
+    package var peer: String?
     /// Whether a hedge was sent, because the first byte was late.
     package var isHedged = false
 }

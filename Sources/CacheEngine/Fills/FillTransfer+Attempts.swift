@@ -236,7 +236,11 @@ extension FillTransfer {
         }
         guard let arrival else { return }
         if arrival.range.upperBound == arrival.end { keepPassedBody() }
-        if !isOfPeer(number) { context.live.received(arrival.range.length, of: asset.id) }
+        if isOfPeer(number) {
+            asset.broughtByPeer(arrival.range)
+        } else {
+            context.live.received(arrival.range.length, of: asset.id)
+        }
         settle(number, OriginHealth.Evidence(status: state.withLock { $0.head?.status ?? 200 }))
         asset.arrived(arrival.range, in: arrival.file, by: fill)
         context.space.release(arrival.released)

@@ -74,17 +74,21 @@ package final class PeerNodes: Sendable {
         }
     }
 
+    /// The nodes that are asked now. `isEncrypted`: whether the bytes are of an encrypted origin.
+    func asked(isEncrypted: Bool) -> [String] {
+        let now = uptime()
+        return state.withLock { state in
+            state.settings.nodes.filter { url in
+                guard let node = state.nodes[url], !node.figures.isSelf, node.asideUntil <= now else { return false }
+                return !isEncrypted || state.settings.isConfidential(to: url)
+            }
+        }
+    }
+
     /// Asks all nodes at once for the bytes of a window. `answered` is called once, on any thread, at the latest after
     /// the time limit of each request.
     func ask(_ question: PeerQuestion, answered: @escaping @Sendable (PeerAnswer) -> Void) {
-        let now = uptime()
-        let (settings, nodes) = state.withLock { state in
-            let nodes = state.settings.nodes.filter { url in
-                guard let node = state.nodes[url], !node.figures.isSelf, node.asideUntil <= now else { return false }
-                return !question.isEncrypted || state.settings.isConfidential(to: url)
-            }
-            return (state.settings, nodes)
-        }
+        let (settings, nodes) = (state.withLock { $0.settings }, asked(isEncrypted: question.isEncrypted))
         guard !nodes.isEmpty else { return answered(.nothing(next: nil)) }
         let inquiry = PeerInquiry(question, of: self, count: nodes.count, answered: answered)
         for node in nodes {

@@ -18,6 +18,8 @@ package struct ReadTally: Sendable {
     package var bytesFromCache: Int64 = 0
     /// Bytes that were fetched while the read ran.
     package var bytesAfterFill: Int64 = 0
+    /// The part of these that other nodes of the fleet have sent.
+    package var bytesFromPeers: Int64 = 0
 }
 
 /// One reader of an asset: the plan of its response, and its body, handed out as the bytes arrive on disk.
@@ -43,6 +45,8 @@ package final class ContentRead: Sendable {
         /// The rest of the current segment; nil between segments.
         var run: ByteRange?
         var tally = ReadTally()
+        /// The bytes that have left and were fetched while the read ran.
+        var filled = ByteRangeSet()
         /// The parts of the body that were handed out and have not left, in order.
         var unsent: [ContentPlan.Segment] = []
         var isFinished = false
@@ -75,6 +79,9 @@ package final class ContentRead: Sendable {
                     }
                     left -= piece.length
                     let cached = source.cachedBefore.runs(in: piece).byteCount
+                    if cached < piece.length {
+                        for gap in source.cachedBefore.gaps(in: piece) { filled.insert(gap) }
+                    }
                     sent.bytesFromCache += cached
                     sent.bytesAfterFill += piece.length - cached
                 }
@@ -249,7 +256,8 @@ package final class ContentRead: Sendable {
     @discardableResult
     package func finish(_ ending: ReadEnding) -> ReadTally {
         if case .sent = ending { sent(.max) }
-        let tally = state.withLock { $0.tally }
+        var (tally, filled) = state.withLock { ($0.tally, $0.filled) }
+        tally.bytesFromPeers = asset.bytesOfPeers(in: filled)
         guard release() else { return tally }
         // Before the first byte, a failure is answered with a problem document.
         let isProblem = if case .failed = ending { tally.bytesFromCache + tally.bytesAfterFill == 0 } else { false }

@@ -125,8 +125,10 @@ extension ContentReader {
         }
         let addresses = context.addresses(of: target)
         let (place, whyNot) = context.health.foresee(target, of: addresses.count)
+        let isShared = target.settings.forwarded.isEmpty && !target.keepsNothing
         return Explanation.Source(
-            url: place.map { addresses[$0].withoutQuery }, mirrors: mirrors, whyNot: whyNot)
+            url: place.map { addresses[$0].withoutQuery }, mirrors: mirrors,
+            peers: isShared ? context.peers.asked(isEncrypted: target.settings.isEncrypted) : [], whyNot: whyNot)
     }
 
     /// The explanation for an asset that the upstream has not described yet: only the first request can be predicted.

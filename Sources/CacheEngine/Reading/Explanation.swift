@@ -35,6 +35,8 @@ package struct Explanation: Sendable {
         package var url: String?
         /// The URLs of the origin's mirrors, without queries.
         package var mirrors: [String] = []
+        /// The base URLs of other nodes that would be asked first.
+        package var peers: [String] = []
         /// The reason why the origin's own URL would not be requested; nil if it would be.
         package var whyNot: CacheError?
 

@@ -119,6 +119,8 @@ package struct StatsSnapshot: Sendable {
     /// The histograms of content requests; nil if they are not needed.
     package var requestLatencies: RequestLatencySnapshot?
     package var upstreamLatencies: UpstreamLatencySnapshot?
+    /// The other nodes of the fleet.
+    package var peers: [PeerFigures] = []
     /// Whether the service is ready for requests, which the API enters.
     package var isReady = false
     /// The state of the configuration, which the API enters; nil: it cannot be reloaded.

@@ -29,6 +29,9 @@ struct StatisticsReport {
             "\(size("bytes.served")), \(size("bytes.servedFromCache")) from the cache and "
                 + "\(size("bytes.servedAfterFill")) from the upstream")
         table.add("upstream", "\(size("bytes.upstream")), \(size("bytes.upstreamPrefetch")) of them by prefetch")
+        if stats.integer("bytes.fromPeers") + stats.integer("bytes.toPeers") > 0 {
+            table.add("nodes", "\(size("bytes.fromPeers")) from other nodes, \(size("bytes.toPeers")) to them")
+        }
         let capacity = stats.number("store.capacityBytes").map { _ in " of " + size("store.capacityBytes") } ?? ""
         table.add(
             "store",

@@ -21,14 +21,30 @@ export function fillsPage(page) {
     columns: [
       ["Asset", "wide", assetLink], ["State", "", (fill) => badge(fill.state)], ...words("kind"), ["Range", "number", (fill) => range(fill.range)],
       ["Done", "number", ({ progressRatio, positionBytes }) => (progressRatio === null ? bytes(positionBytes) : percent(progressRatio))],
-      ...numbers("bytesPerSecond readers"), ...words("priority"), ["", "act", (fill) => action("DELETE /v1/fills/{fillId}", "Stop", () => stop(fill), "danger")],
+      ...numbers("bytesPerSecond readers"), ...words("priority"), ["From", "", ({ peer }) => peer ?? "upstream"], ["", "act", (fill) => action("DELETE /v1/fills/{fillId}", "Stop", () => stop(fill), "danger")],
     ],
   });
   if (session.can("GET /v1/workers")) page.every(2, list, async () => {
     const now = await page.get("/v1/workers");
     workers.update(pick({ ...now, ...now.connections }, "active queued paused opened reused reuseRatio"));
   });
-  return [heading("Fills"), grid(session.can("GET /v1/explain") && explainPanel(page), list, session.can("GET /v1/events") && endedPanel(page))];
+  return [heading("Fills"), grid(session.can("GET /v1/explain") && explainPanel(page), list, session.can("GET /v1/events") && endedPanel(page), session.can("GET /v1/fleet") && nodesPanel(page))];
+}
+
+/** The other nodes of the fleet; hidden without any. */
+function nodesPanel(page) {
+  const nodes = table("Other nodes", [
+    ["Node", "wide", ({ url }) => url], ["State", "", ({ state }) => badge(state)],
+    ...["hit", "miss", "timedOut", "failed"].map((name) => [{ hit: "Hits", miss: "Misses", timedOut: "Timed out", failed: "Failed" }[name], "number", ({ requests }) => `${requests[name]}`]),
+    ["Last failure", "text", ({ lastError }) => lastError ?? ""],
+  ], ({ url }) => url, "The service has no other nodes.");
+  const shown = panel("Other nodes", {}, nodes.element);
+  page.every(5, shown, async () => {
+    const { peers } = await page.get("/v1/fleet");
+    shown.hidden = peers.length === 0;
+    nodes.update(peers);
+  });
+  return shown;
 }
 
 function endedPanel(page) {
@@ -56,7 +72,7 @@ function explanation({ contentLength, response, freshness, source, wanted, cache
     Asset: assetLink(asset), Response: join(response.status, response.result, response.code), "Content-Range": response.contentRange, Freshness: join(freshness.use, freshness.reason),
     "Fresh until": moment(freshness.freshUntilAt), Cached: `${bytes(cached.bytes)} in ${some(cached.extents, "range")}`,
     Fetch: `${bytes(fetch.bytes)} in ${some(fetch.requests, "request")}`, Requests: join(...fetch.items.slice(0, 5).map(({ kind, sizedBy }) => `${kind}: ${sizedBy}`)),
-    Source: source.url, "Skipped upstream": source.skipReason, "Joined fills": joinedFills.join(", ") || "none",
+    Source: source.url, "Nodes asked first": source.peers.join(", "), "Skipped upstream": source.skipReason, "Joined fills": joinedFills.join(", ") || "none",
   });
   const end = Math.max(1, contentLength, ...wanted.map(({ offset, length }) => offset + length));
   const spans = (ranges) => ranges.filter(Boolean).map(({ offset, length }) => ({ from: offset, to: length === null ? end : offset + length, strength: 1 }));

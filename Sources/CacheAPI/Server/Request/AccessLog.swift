@@ -90,6 +90,7 @@ extension AccessLog.Line {
         if let firstByte = figures.firstByte {
             metadata["firstByteSeconds"] = .stringConvertible(firstByte.roundedSeconds)
         }
+        if figures.bytesFromPeers > 0 { metadata["bytesFromPeers"] = .stringConvertible(figures.bytesFromPeers) }
         if !figures.isComplete { metadata["aborted"] = "true" }
         let texts = [("client", request.client), ("token", request.token), ("traceId", figures.traceID)]
         for case (let key, let text?) in texts { metadata[key] = .string(text) }
@@ -101,7 +102,8 @@ extension AccessLog.Line {
         let target = Self.quoted("\(request.method) \(request.path) HTTP/1.1")
         let head = "\(request.client ?? "-") - \(request.token ?? "-") [\(Self.date(time))]"
         let agents = [request.referer, request.userAgent].map { Self.quoted($0 ?? "-") }.joined(separator: " ")
-        let sources = "cache=\(figures.bytesFromCache) upstream=\(figures.bytesFromUpstream)"
+        let peers = figures.bytesFromPeers > 0 ? " peers=\(figures.bytesFromPeers)" : ""
+        let sources = "cache=\(figures.bytesFromCache) upstream=\(figures.bytesFromUpstream)\(peers)"
         let firstByte = figures.firstByte.map { "\($0.roundedSeconds)" } ?? "-"
         let result = (figures.outcome ?? "served") + (figures.isComplete ? "" : "-aborted")
         return "\(head) \(target) \(status) \(figures.sentBytes) \(agents) result=\(result) \(sources) "

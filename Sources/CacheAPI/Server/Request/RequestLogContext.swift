@@ -19,6 +19,8 @@ package final class RequestLogContext: Sendable {
         package var sentBytes: Int64 = 0
         package var bytesFromCache: Int64 = 0
         package var bytesFromUpstream: Int64 = 0
+        /// Body bytes that another node of the fleet has sent for this request; not in `bytesFromUpstream`.
+        package var bytesFromPeers: Int64 = 0
         /// The time from the request's head to the first byte of the body; nil without a body.
         package var firstByte: Duration?
         /// Whether the whole response was sent.
@@ -51,7 +53,8 @@ package final class RequestLogContext: Sendable {
     func add(_ tally: ReadTally) {
         update { content in
             content.bytesFromCache = tally.bytesFromCache
-            content.bytesFromUpstream = tally.bytesAfterFill
+            content.bytesFromUpstream = tally.bytesAfterFill - tally.bytesFromPeers
+            content.bytesFromPeers = tally.bytesFromPeers
         }
     }
 

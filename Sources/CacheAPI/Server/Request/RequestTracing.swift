@@ -45,6 +45,7 @@ extension TraceSpan {
         if figures.result != nil {
             set("larder.bytes.cache", figures.bytesFromCache)
             set("larder.bytes.upstream", figures.bytesFromUpstream)
+            if figures.bytesFromPeers > 0 { set("larder.bytes.peers", figures.bytesFromPeers) }
         }
         set("http.response.body.size", figures.sentBytes)
         if status >= 500 {
