@@ -55,6 +55,8 @@ class Files(Upstream):
 
     @property
     def sent(self):
+        """The number of sent body bytes. A piece is counted after it was sent, so that answers in progress are awaited."""
+        process.wait_until(lambda: not any(opened.is_busy for opened in list(self.open)), 0.5)
         return sum(request.sent for request in list(self.requests))
 
 

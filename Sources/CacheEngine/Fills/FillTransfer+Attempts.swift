@@ -76,7 +76,11 @@ extension FillTransfer {
                 CacheError(
                     .upstreamRefused(status: head.status), "The upstream refused the credentials or the link."))
         }
-        do {
+        do throws(CacheError) {
+            // Other nodes answer with parts only.
+            if attempt.peer != nil, head.status != 206 {
+                throw CacheError(.upstreamRefused(status: head.status), "The node answered with \(head.status).")
+            }
             let source: OpenAsset.Source =
                 attempt.permit.map { $0.address > 0 ? .mirror : .origin } ?? .peer
             switch try asset.judge(head, for: self, from: source) {
@@ -86,7 +90,7 @@ extension FillTransfer {
                 move(to: location)
                 return take(range, into: file, from: number)
             case .nothing:
-                observe(head)
+                if attempt.peer == nil { observe(head) }
                 win(number, with: nil)
                 return .enough
             case .skip(let error):

@@ -69,9 +69,10 @@ extension FillTransfer {
     func comes(before name: String) -> Bool {
         state.withLock { state in
             guard !state.isPlain, !state.isOver, !state.desired.isCancelled else { return false }
-            guard state.source != .upstream else { return true }
+            // A request in the queue may be behind transfers that wait for other nodes.
+            if state.source == .upstream, state.attempts.contains(where: { $0.startedAt != nil }) { return true }
             let isFirst = context.loopName < name
-            state.hasDeferred = state.hasDeferred || !isFirst && state.source != .peer
+            state.hasDeferred = state.hasDeferred || !isFirst && state.source != .peer && state.source != .upstream
             return isFirst
         }
     }

@@ -23,9 +23,10 @@ package final class PeerNodes: Sendable {
     /// The failures in a row after which a node is not asked for ``pause``.
     private static let mostMisses = 2
     private static let pause = Duration.seconds(10)
-    /// The name by which the limits of transfers count requests to nodes.
-    private static let originName = "(peers)"
-    private static let maxTransfers = 256
+    /// The names by which the limits of transfers count questions to nodes, and transfers from them.
+    private static let questionsName = "(questions to peers)"
+    private static let transfersName = "(peers)"
+    private static let maxQuestions = 256
     /// The field that marks a request of a node. Its value is the name of the process.
     package static let field = "Larder-Peer"
     /// The field of a response without the first byte: the offset of the first byte that the node has.
@@ -94,6 +95,7 @@ package final class PeerNodes: Sendable {
         for node in nodes {
             var request = request(to: node, question, question.window, settings)
             request.method = .head
+            (request.originName, request.maxTransfers) = (Self.questionsName, Self.maxQuestions)
             let limit = settings.limit
             request.timeouts = TransferTimeouts(connect: limit, firstByte: limit, idle: limit, total: limit)
             inquiry.send(request, to: node, over: upstream)
@@ -119,7 +121,7 @@ package final class PeerNodes: Sendable {
         for condition in question.conditions.fields { own.append(condition.name, condition.value) }
         var request = UpstreamRequest(
             url: "\(node)/v1/assets/\(question.asset)/content", headers: ["CDN-Loop": loopName], originHeaders: own,
-            window: window, originName: Self.originName, maxTransfers: Self.maxTransfers, priority: .live,
+            window: window, originName: Self.transfersName, maxTransfers: settings.maxTransfers, priority: .live,
             allowPrivateAddresses: true, tls: settings.tls)
         request.followsRedirects = false
         request.requiresHTTP1 = { _ in true }

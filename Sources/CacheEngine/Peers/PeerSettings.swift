@@ -10,15 +10,19 @@ package struct PeerSettings: Hashable, Sendable {
     package var tls: TLSSettings
     /// The time limit of a question.
     package var limit: Duration
+    /// The number of transfers from nodes at a time. It must be below that of all transfers: if two nodes used up theirs
+    /// with waits for each other, neither could ask the upstream.
+    package var maxTransfers: Int
 
     package init(
         nodes: [String] = [], key: String? = nil, tls: TLSSettings = TLSSettings(),
-        limit: Duration = .milliseconds(50)
+        limit: Duration = .milliseconds(50), maxTransfers: Int = 32
     ) {
         self.nodes = nodes
         self.key = key
         self.tls = tls
         self.limit = limit
+        self.maxTransfers = max(1, maxTransfers)
     }
 
     /// Whether bytes of encrypted origins may travel to and from the node: both sides prove themselves over TLS.

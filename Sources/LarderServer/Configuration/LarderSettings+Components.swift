@@ -26,13 +26,13 @@ extension LarderSettings {
         return pool
     }
 
-    /// The nodes that this one asks.
-    var peers: PeerSettings {
+    /// The nodes that this one asks. `files`: the limit on open files, and with it that on transfers.
+    func peers(_ files: OpenFileBudget) -> PeerSettings {
         PeerSettings(
             nodes: fleet.peers, key: fleet.keys.first?.exposed,
             tls: TLSSettings(
                 caFile: fleet.caFile, certificateFile: fleet.certificateFile, keyFile: fleet.certificateKeyFile),
-            limit: fleet.timeout)
+            limit: fleet.timeout, maxTransfers: pool(files).maxTransfers / 2)
     }
 
     /// The settings of the cache engine.

@@ -51,7 +51,7 @@ enum Larder {
                 tracer: tracing.tracer, environment: ProcessInfo.processInfo.environment),
             settings: settings.cache)
         try await prepare(cache)
-        cache.peers.update(settings.peers)
+        cache.peers.update(settings.peers(files))
         let counter = apiSettings(settings, readers, connections: connections)
         let live = LiveAPISettings(counter)
         readers.attach(live)
@@ -60,7 +60,7 @@ enum Larder {
             appliers: [
                 LogApplier(level: logLevel), PoolApplier(pool: pool, files: files),
                 APIApplier(live: live, readers: readers), EncryptionApplier(store: store),
-                FleetApplier(peers: cache.peers), CacheApplier(configuration: cache.configuration),
+                FleetApplier(peers: cache.peers, files: files), CacheApplier(configuration: cache.configuration),
             ],
             clock: ContinuousClock(), wallClock: SystemWallClock(), logger: logger)
         // An error before the listener is open is a configuration error.

@@ -70,11 +70,13 @@ struct PoolApplier: SettingsApplier {
 /// Applies the other nodes of the fleet.
 struct FleetApplier: SettingsApplier {
     let peers: PeerNodes
+    let files: OpenFileBudget
 
     func prepare(
         from old: LarderSettings, to new: LarderSettings
     ) async throws(CacheError) -> @Sendable () -> Void {
-        { [peers] in peers.update(new.peers) }
+        let settings = new.peers(files)
+        return { [peers] in peers.update(settings) }
     }
 }
 
