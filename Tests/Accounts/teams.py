@@ -15,7 +15,6 @@ from mocks.base import Mock, content, serve
 from scenarios.readers import Tokens, after, jwt_settings, key_set, mint
 from harness.checks import Broken
 from harness.http import Reply
-from trial import client_context
 
 SIZE = 5000
 OWN, FOREIGN = "a", "b"
@@ -164,9 +163,9 @@ class Stage:
             },
             is_started=False,
         )  # fmt: skip
-        self.service.tls = client_context(authority.file)
+        self.service.tls = certificates.client_context(authority.file)
         self.service.start()
-        contexts = {c.certificate: client_context(authority.file, c.certificate) for c in self.credentials}
+        contexts = {c.certificate: certificates.client_context(authority.file, c.certificate) for c in self.credentials}
         self.lines = {certificate: Line(self.service, context) for certificate, context in contexts.items()}
         self.revoke()
         self.held, self.made = [], {}

@@ -8,7 +8,6 @@ import pathlib
 import queue
 import re
 import shutil
-import ssl
 import subprocess
 import tempfile
 import threading
@@ -308,11 +307,3 @@ def quoted(path):
 
 def sha256(data):
     return hashlib.sha256(data).hexdigest()
-
-
-def client_context(authority, certificate=None):
-    """A TLS context for 127.0.0.1; `certificate` is a pair of files."""
-    context = ssl.create_default_context(cafile=authority)
-    if certificate:
-        context.load_cert_chain(*certificate)
-    return context

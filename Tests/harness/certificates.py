@@ -102,3 +102,11 @@ def server(kind="good", version=None):
         context.minimum_version = context.maximum_version = version
     context.load_cert_chain(certificate, key)
     return context
+
+
+def client_context(authority, certificate=None):
+    """A client's `SSLContext` for 127.0.0.1. `authority` is a file, `certificate` a pair of files."""
+    context = ssl.create_default_context(cafile=authority)
+    if certificate:
+        context.load_cert_chain(*certificate)
+    return context

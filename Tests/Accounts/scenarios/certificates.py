@@ -7,7 +7,6 @@ import ssl
 from harness import certificates
 from jose import openssl
 from mocks.base import content
-from trial import client_context
 
 from . import scenario
 from .readers import SIZE, Files
@@ -48,7 +47,7 @@ class Stage:
         self.service.start()
 
     def context(self, client=None):
-        return client_context(self.authority.file, self.clients[client] if client else None)
+        return certificates.client_context(self.authority.file, self.clients[client] if client else None)
 
     def get(self, path, client=None, fields=None):
         """A reply, or the name of the error of the handshake."""

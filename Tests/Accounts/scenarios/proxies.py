@@ -8,7 +8,6 @@ from harness import certificates
 from mocks.base import Mock, content, serve
 from harness.process import Nginx, Process, found, free_port
 from harness.http import send
-from trial import client_context
 
 from . import scenario
 
@@ -125,7 +124,7 @@ def proxies_haproxy(t):
     upstream, authority = t.mock(Files()), certificates.Authority()
     certificate, key = authority.issue("service")
     tls = {"listen.tls.certificateFile": str(certificate), "listen.tls.keyFile": str(key)}
-    for name, settings, context in (("http", {}, None), ("https", tls, client_context(authority.file))):
+    for name, settings, context in (("http", {}, None), ("https", tls, certificates.client_context(authority.file))):
         service = t.service(
             t.origin("m", upstream.url, access="public") | settings
             | {"listen.proxyProtocol": "required", "listen.trustedProxies": ["127.0.0.1"]},
