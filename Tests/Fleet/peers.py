@@ -20,15 +20,17 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from harness import checks, http, process  # noqa: E402
+from harness import certificates, checks, http, process  # noqa: E402
 from harness.upstream import Answer, Upstream, asset, content  # noqa: E402
 
 SIZE = 1 << 20
 KEY = "peer-key-" + "k" * 32
 OLD = "peer-key-" + "o" * 32
+#: The name in client certificates that proves a node.
+NAME = "DNS:node.fleet.example"
 PARTS = (
     "whole", "parts", "middle", "running", "herd", "cut", "killed", "dead", "silent", "changed", "stale", "weak",
-    "private", "proof", "self", "restart", "leave", "gone", "logs",
+    "private", "proof", "mtls", "self", "restart", "leave", "gone", "logs",
 )  # fmt: skip
 
 
@@ -86,12 +88,68 @@ class Nodes:
     def __getitem__(self, number):
         return self.all[number - 1]
 
-    def extra(self, name, *settings):
-        """A further service with other settings."""
+    def prepared(self, name, *settings, tls=None):
+        """A further service with other settings, which is not started. `tls` is the context of its clients."""
         place = self.place / name
         place.mkdir()
-        node = process.Larder(self.program, place, self.upstream.port, ["log.access=text", *settings])
-        return node.start()
+        return process.Larder(self.program, place, self.upstream.port, ["log.access=text", *settings], tls=tls)
+
+    def extra(self, name, *settings):
+        """A further service with other settings."""
+        return self.prepared(name, *settings).start()
+
+    def sealed(self):
+        """The settings of an encrypted origin, whose master key all services share."""
+        keys = self.place / "master"
+        if not keys.exists():
+            keys.mkdir(mode=0o700)
+            (keys / "m1").write_bytes(os.urandom(32))
+            (keys / "m1").chmod(0o600)
+        return [*process.origin("sealed", self.upstream.url, encrypt="true"), f"encryption.keysDirectory={keys}"]
+
+
+class SecureNodes:
+    """Two nodes with https URLs that know each other by client certificates, and the files of further nodes.
+
+    The first one accepts connections without a client certificate, the second one does not. Both accept keys.
+    """
+
+    def __init__(self, nodes):
+        self.nodes, self.authority, self.foreign = nodes, certificates.Authority(), certificates.Authority()
+        self.stranger = self.authority.issue("stranger", "DNS:stranger.example")
+        self.own = [self.authority.issue(f"node{number}", f"IP:127.0.0.1,{NAME}") for number in (1, 2)]
+        self.all = [self.listening(number) for number in (1, 2)]
+        for node, files, other in zip(self.all, self.own, reversed(self.all)):
+            node.settings += [*self.client(files), f"fleet.peers={other.url}"]
+            node.start()
+
+    def listening(self, number):
+        certificate, key = self.own[number - 1]
+        return self.nodes.prepared(
+            f"secure{number}", *self.nodes.sealed(), f"fleet.keyFile={self.nodes.key}",
+            f"listen.tls.certificateFile={certificate}", f"listen.tls.keyFile={key}",
+            f"listen.tls.clientCAFile={self.authority.file}",
+            f"listen.tls.clientAuthentication={'optional' if number == 1 else 'required'}", f"fleet.peerCertificates={NAME}",
+            tls=certificates.client_context(self.authority.file, self.stranger),
+        )  # fmt: skip
+
+    def client(self, files=None, authority=None):
+        """The settings of a node that presents the certificate `files` and trusts the authority."""
+        settings = [f"fleet.tls.caFile={(authority or self.authority).file}", "fleet.timeout=10s"]
+        if files:
+            settings += [f"fleet.tls.certificateFile={files[0]}", f"fleet.tls.keyFile={files[1]}"]
+        return settings
+
+    def reader(self, name, *settings):
+        """A node without TLS of its own that asks the first node."""
+        return self.nodes.extra(name, *self.nodes.sealed(), *settings, f"fleet.peers={self.all[0].url}")
+
+    def ask(self, path, files=None, key=None):
+        """The first node's reply to a request of a node for the cached bytes of `path`."""
+        asset = hashlib.sha256(path.encode()).hexdigest()[:32]
+        fields = {"Larder-Peer": "x", "Range": "bytes=0-99", **({"Authorization": f"Bearer {key}"} if key else {})}
+        context = certificates.client_context(self.authority.file, files)
+        return self.all[0].send("GET", f"/v1/assets/{asset}/content", fields, tls=context)
 
 
 def body(name, first=0, end=SIZE, version=""):
@@ -348,15 +406,8 @@ class Test:
 
     def private(self, part):
         """Content of readers and of encrypted origins stays at its node."""
-        keys = self.nodes.place / "master"
-        keys.mkdir(mode=0o700)
-        (keys / "m1").write_bytes(os.urandom(32))
-        (keys / "m1").chmod(0o600)
-        secret = [
-            *process.origin("own", self.upstream.url, forward="Authorization"),
-            *process.origin("sealed", self.upstream.url, encrypt="true"), f"encryption.keysDirectory={keys}",
-            f"fleet.keyFile={self.nodes.key}",
-        ]  # fmt: skip
+        own = process.origin("own", self.upstream.url, forward="Authorization")
+        secret = [*own, *self.nodes.sealed(), f"fleet.keyFile={self.nodes.key}"]
         first = self.nodes.extra("private1", *secret)
         second = self.nodes.extra("private2", *secret, f"fleet.peers={first.url}")
         for name in ("own", "sealed"):
@@ -401,6 +452,75 @@ class Test:
         peer = node.get("/v1/fleet")["peers"][0]
         part(peer["state"] == "setAside" and "401" in peer["lastError"], f"the state of the node is {peer}")
         node.stop()
+
+    def mtls(self, part):
+        """Client certificates open encrypted content too; a key opens ordinary content only, another name nothing."""
+        if not certificates.available():
+            raise checks.Skipped("openssl is missing")
+        secure = SecureNodes(self.nodes)
+        first, second = secure.all
+        for origin in ("media", "sealed"):
+            for number, (one, other) in enumerate(((first, second), (second, first))):
+                name = f"/mtls-{origin}{number}.mp4"
+                before = other.get("/v1/stats")["bytes"]["fromPeers"]
+                for node in (one, other):
+                    self.read_at(part, node, origin, name)
+                part.equal(self.upstream.sent(name), SIZE, f"the number of bytes from the upstream for {name}")
+                part.equal(other.get("/v1/stats")["bytes"]["fromPeers"] - before, SIZE, f"bytes.fromPeers for {name}")
+        self.proofs(part, secure)
+        # Without a certificate a node does not ask for encrypted content; with another name it asks in vain.
+        key = f"fleet.keyFile={self.nodes.key}"
+        for reader in (
+            secure.reader("mtls-key", key, *secure.client()),
+            secure.reader("mtls-stranger", key, *secure.client(secure.stranger)),
+        ):
+            for origin, added in (("media", 0), ("sealed", SIZE)):
+                name = f"/mtls-{origin}0.mp4"
+                sent = self.upstream.sent(name)
+                self.read_at(part, reader, origin, name)
+                sent = self.upstream.sent(name) - sent
+                part.equal(sent, added, f"the bytes from the upstream for {name} at {reader.place.name}")
+            part.equal(reader.get("/v1/stats")["bytes"]["fromPeers"], SIZE, f"bytes.fromPeers of {reader.place.name}")
+            reader.stop()
+        self.distrust(part, secure)
+        first.stop()
+        second.stop()
+
+    def proofs(self, part, secure):
+        """Requests of nodes with each proof for ordinary and for encrypted content."""
+        for proof, ordinary, encrypted in (
+            ({"files": secure.own[1]}, 206, 206), ({"files": secure.own[1], "key": KEY}, 206, 206),
+            ({"key": KEY}, 206, 504), ({"files": secure.stranger, "key": KEY}, 206, 504),
+            ({"files": secure.stranger}, 401, 401), ({"files": secure.stranger, "key": "x" * 40}, 401, 401), ({}, 401, 401),
+        ):  # fmt: skip
+            shown = ", ".join(f"{kind} {value[0].stem if kind == 'files' else value[:12]}" for kind, value in proof.items())
+            for origin, status in (("media", ordinary), ("sealed", encrypted)):
+                name = f"/mtls-{origin}0.mp4"
+                reply = secure.ask(f"/o/{origin}{name}", **proof)
+                part.equal(reply.status, status, f"the status of {name} with {shown or 'no proof'}")
+                if status == 206:
+                    part(reply.body == body(name, 0, 100), f"the bytes of {name} with {shown} are wrong")
+                else:
+                    part.equal(reply.code, {401: "unauthorized", 504: "notCached"}[status], f"the code of {name} with {shown}")
+
+    def distrust(self, part, secure):
+        """A node whose certificate another authority has signed is set aside; the upstream serves the reads."""
+        reader = secure.reader("mtls-distrust", *secure.client(secure.own[1], secure.foreign))
+        for number in range(3):
+            name = f"/mtls-distrust{number}.mp4"
+            self.read_at(part, secure.all[0], "media", name)
+            self.read_at(part, reader, "media", name)
+            part.equal(self.upstream.sent(name), 2 * SIZE, f"the number of bytes from the upstream for {name}")
+        peer = reader.get("/v1/fleet")["peers"][0]
+        part.equal((peer["state"], peer["requests"]["failed"]), ("setAside", 2), "the state of the node with the wrong authority")
+        part("certificate" in (peer["lastError"] or "") and "not trusted" in peer["lastError"], f"the cause is missing: {peer}")
+        part.equal(reader.get("/v1/stats")["bytes"]["fromPeers"], 0, "bytes.fromPeers with the wrong authority")
+        reader.stop()
+
+    def read_at(self, part, node, origin, name):
+        """Reads a whole file at a further node, and checks its bytes."""
+        reply = node.send("GET", f"/o/{origin}{name}")
+        part(reply.status == 200 and reply.body == body(name), f"{node.place.name} answered {origin}{name} with {reply}")
 
     def itself(self, part):
         """The URL of a node in its own list is recognised."""
