@@ -30,7 +30,7 @@ OLD = "peer-key-" + "o" * 32
 NAME = "DNS:node.fleet.example"
 PARTS = (
     "whole", "parts", "middle", "running", "herd", "cut", "killed", "dead", "silent", "changed", "stale", "weak",
-    "private", "proof", "mtls", "self", "restart", "leave", "gone", "logs",
+    "private", "proof", "mtls", "nodelay", "self", "restart", "leave", "gone", "logs",
 )  # fmt: skip
 
 
@@ -521,6 +521,33 @@ class Test:
         """Reads a whole file at a further node, and checks its bytes."""
         reply = node.send("GET", f"/o/{origin}{name}")
         part(reply.status == 200 and reply.body == body(name), f"{node.place.name} answered {origin}{name} with {reply}")
+
+    def nodelay(self, part):
+        """Two idle nodes without the file delay the first byte of a cold read by at most 20 ms in a debug program."""
+        key, peers = f"fleet.keyFile={self.nodes.key}", f"fleet.peers={self.nodes[2].url},{self.nodes[3].url}"
+        # A question that the machine delays would set a node aside, and later reads would not ask it.
+        places = {"asking": self.nodes.extra("asking", key, peers, "fleet.timeout=10s"), "lonely": self.nodes.extra("lonely")}
+        times = {kind: [] for kind in places}
+        with contextlib.ExitStack() as stack:
+            opened = {kind: stack.enter_context(http.connection(node.port)) for kind, node in places.items()}
+            for number in range(100):
+                for kind in sorted(places, reverse=number % 2 == 1):
+                    name = f"/nodelay/{kind}/{number}.mp4"
+                    content(name, SIZE)  # the upstream has it in memory
+                    began = time.monotonic()
+                    reply = http.exchange(opened[kind], "GET", f"/o/media{name}", {"Range": "bytes=0-0"})
+                    times[kind].append(time.monotonic() - began)
+                    part(reply.status == 206 and reply.body == body(name, 0, 1), f"{kind} answered {name} with {reply}")
+        for peer in places["asking"].get("/v1/fleet")["peers"]:
+            part.equal((peer["state"], peer["requests"]["miss"]), ("ok", 100), f"the state of {peer['url']}, which was asked")
+        medians = {kind: statistics.median(values) * 1000 for kind, values in times.items()}
+        added = medians["asking"] - medians["lonely"]
+        part.note(
+            f"median first byte: {medians['lonely']:.1f} ms without nodes, {medians['asking']:.1f} ms with two, "
+            f"difference {added:.1f} ms")
+        part(added <= 20, f"two nodes add {added:.1f} ms to the median first byte")
+        for node in places.values():
+            node.stop()
 
     def itself(self, part):
         """The URL of a node in its own list is recognised."""
