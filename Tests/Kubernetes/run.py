@@ -24,6 +24,7 @@ ROOT = checks.ROOT
 MANIFEST = ROOT / "deploy" / "kubernetes.yaml"
 HEADING = "# The resources of deploy/chart with its default values. First create the token:\n#   kubectl create secret generic larder-token --from-literal=token=$(openssl rand -hex 32)\n"
 VERSIONS = ["1.29", "1.37"]
+KEY = "fleet-key-" + "k" * 32
 VARIANTS = {
     "defaults": {},
     "everything": {
@@ -33,6 +34,16 @@ VARIANTS = {
         "config": {"origins": {"media": {"baseURL": "https://media.example.com"}}},
     },
     "no policy": {"networkPolicy": {"enabled": False}},
+    "fleet": {"replicas": 3, "fleet": {"enabled": True}},
+    "fleet key": {
+        "replicas": 2, "fleet": {"enabled": True, "key": KEY, "leaveTimeoutSeconds": 600},
+        "config": {"fleet": {"timeout": "80ms"}},
+        "networkPolicy": {"from": [{"podSelector": {"matchLabels": {"app": "player"}}}]},
+    },
+    "fleet briefly": {
+        "fleet": {"enabled": True, "existingSecret": "nodes", "leaveTimeoutSeconds": 0},
+        "config": {"fleet": {"peers": ["http://10.0.0.9:8080"]}}, "networkPolicy": {"enabled": False},
+    },
 }  # fmt: skip
 
 
@@ -47,19 +58,84 @@ def rendered(values):
     return documents
 
 
+def resources_of(values):
+    return [yaml.safe_load(document) for document in rendered(values)]
+
+
+def found(resources, kind, name="larder"):
+    """The resource of this kind and name; None without one."""
+    return next((each for each in resources if each["kind"] == kind and each["metadata"]["name"] == name), None)
+
+
+def container_of(resources):
+    """The description of the pods, their container, and its variables."""
+    pods = found(resources, "StatefulSet")["spec"]["template"]["spec"]
+    container = pods["containers"][0]
+    return pods, container, {each["name"]: each["value"] for each in container["env"]}
+
+
 def check_configuration(program, resources):
-    """The configuration of the ConfigMap is valid with the variables of the container."""
-    config = next(each for each in resources if each["kind"] == "ConfigMap")["data"]["larder.yaml"]
-    container = next(each for each in resources if each["kind"] == "StatefulSet")["spec"]["template"]["spec"]["containers"][0]
+    """The configuration of the ConfigMap is valid with the variables of the container. Returns the settings in force."""
+    _, _, variables = container_of(resources)
     with tempfile.TemporaryDirectory() as directory:
-        file, token = pathlib.Path(directory, "larder.yaml"), pathlib.Path(directory, "token")
-        file.write_text(config)
+        file, token, key = (pathlib.Path(directory, name) for name in ("larder.yaml", "token", "key"))
+        file.write_text(found(resources, "ConfigMap")["data"]["larder.yaml"])
         token.write_text("secret\n")
-        variables = {each["name"]: each["value"] for each in container["env"]}
+        key.write_text(f"{KEY}\n")
         variables |= {"LARDER_CONFIG": str(file), "LARDER_TOKEN_FILE": str(token)}
+        if "LARDER_FLEET_KEY_FILE" in variables:
+            variables["LARDER_FLEET_KEY_FILE"] = str(key)
         shown = subprocess.run([program, "config"], env={**os.environ, **variables}, capture_output=True, text=True)
     if shown.returncode or shown.stderr:
         raise checks.Broken(f"larder config ended with {shown.returncode}:\n{shown.stderr}")
+    return yaml.safe_load(shown.stdout)
+
+
+def check_grace(part, resources):
+    """Kubernetes waits longer than the service may take to end."""
+    pods, _, variables = container_of(resources)
+    delays = [variables[f"LARDER_{name}"] for name in ("LIMITS_SHUTDOWN_DELAY", "LIMITS_DRAIN_TIMEOUT")]
+    delay, drain, leave = (int(text.removesuffix("s")) for text in (*delays, variables.get("LARDER_FLEET_LEAVE_TIMEOUT", "0s")))
+    part.equal(pods["terminationGracePeriodSeconds"], max(delay, leave) + drain + 10, "the grace period")
+
+
+def check_fleet(part, values, resources, settings):
+    """The replicas know and prove each other if, and only if, `fleet.enabled` is true."""
+    _, container, variables = container_of(resources)
+    service, policy = found(resources, "Service", "larder-headless"), found(resources, "NetworkPolicy")
+    given, own = values.get("fleet", {}), values.get("config", {}).get("fleet", {})
+    is_enabled = given.get("enabled", False)
+    replicas = range(values.get("replicas", 1)) if is_enabled else ()
+    # A pod of a StatefulSet is found as POD.SERVICE only if the set names the service.
+    part.equal(found(resources, "StatefulSet")["spec"]["serviceName"], "larder-headless", "the service of the pods")
+    urls = [f"http://larder-{number}.larder-headless:{service['spec']['ports'][0]['port']}" for number in replicas]
+    part.equal(settings["fleet"]["peers"], own.get("peers", urls), "fleet.peers")
+    part.equal(service["spec"].get("publishNotReadyAddresses", False), is_enabled, "the names of replicas that are not ready")
+    secret = "larder-fleet" if "key" in given else given.get("existingSecret", "larder-fleet")
+    part.equal(bool(found(resources, "Secret", "larder-fleet")), "key" in given, "the presence of a Secret with the key")
+    part.equal(key_source(resources), (secret, "key") if is_enabled else None, "the Secret and the member with the key")
+    if "key" in given:
+        part.equal(found(resources, "Secret", secret)["stringData"], {"key": KEY}, "the content of the Secret")
+    leave = f"{given.get('leaveTimeoutSeconds', 60)}s" if is_enabled else None
+    part.equal(variables.get("LARDER_FLEET_LEAVE_TIMEOUT"), leave, "fleet.leaveTimeout")
+    for name, value in own.items():
+        part.equal(settings["fleet"][name], value, f"fleet.{name} of the configuration")
+    if policy:
+        selector = found(resources, "StatefulSet")["spec"]["selector"]
+        for direction, side in (("ingress", "from"), ("egress", "to")):
+            rule = {side: [{"podSelector": selector}], "ports": [{"port": container["ports"][0]["name"]}]}
+            part.equal(rule in policy["spec"][direction], is_enabled, f"the rule of the NetworkPolicy for {direction}")
+
+
+def key_source(resources):
+    """The names of the Secret and of its member that the service reads as `fleet.keyFile`; None without a key."""
+    pods, container, variables = container_of(resources)
+    file = variables.get("LARDER_FLEET_KEY_FILE")
+    if file is None:
+        return None
+    folder, _, member = file.rpartition("/")
+    volume = next((each["name"] for each in container["volumeMounts"] if each["mountPath"] == folder), None)
+    return next((each["secret"]["secretName"] for each in pods["volumes"] if each["name"] == volume), None), member
 
 
 def main():
@@ -73,11 +149,16 @@ def main():
     program, results = checks.program_of(parser, options), checks.Checks("kubernetes")
     for name, values in VARIANTS.items():
         with results.part(name) as part:
-            resources = [yaml.safe_load(document) for document in rendered(values)]
+            resources = resources_of(values)
             for resource in resources:
                 validate(part, resource)
-            check_configuration(program, resources)
+            settings = check_configuration(program, resources)
+            check_grace(part, resources)
+            check_fleet(part, values, resources, settings)
             part.note(", ".join(sorted(each["kind"] for each in resources)))
+    with results.part("scaling") as part:
+        sets = [found(resources_of({"replicas": count, "fleet": {"enabled": True}}), "StatefulSet") for count in (3, 4)]
+        part.equal(sets[1]["spec"]["template"], sets[0]["spec"]["template"], "the description of pods with a further replica")
     same = MANIFEST.read_text() == manifest
     results.check(same, "deploy/kubernetes.yaml differs from the chart; run Tests/Kubernetes/run.py --update.")
     return results.finish()
