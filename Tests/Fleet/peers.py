@@ -465,7 +465,7 @@ class Test:
                 before = other.get("/v1/stats")["bytes"]["fromPeers"]
                 for node in (one, other):
                     self.read_at(part, node, origin, name)
-                part.equal(self.upstream.sent(name), SIZE, f"the number of bytes from the upstream for {name}")
+                self.sent(part, name, SIZE, f"the number of bytes from the upstream for {name}")
                 part.equal(other.get("/v1/stats")["bytes"]["fromPeers"] - before, SIZE, f"bytes.fromPeers for {name}")
         self.proofs(part, secure)
         # Without a certificate a node does not ask for encrypted content; with another name it asks in vain.
@@ -478,8 +478,7 @@ class Test:
                 name = f"/mtls-{origin}0.mp4"
                 sent = self.upstream.sent(name)
                 self.read_at(part, reader, origin, name)
-                sent = self.upstream.sent(name) - sent
-                part.equal(sent, added, f"the bytes from the upstream for {name} at {reader.place.name}")
+                self.sent(part, name, sent + added, f"the bytes from the upstream for {name} at {reader.place.name}")
             part.equal(reader.get("/v1/stats")["bytes"]["fromPeers"], SIZE, f"bytes.fromPeers of {reader.place.name}")
             reader.stop()
         self.distrust(part, secure)
@@ -510,7 +509,7 @@ class Test:
             name = f"/mtls-distrust{number}.mp4"
             self.read_at(part, secure.all[0], "media", name)
             self.read_at(part, reader, "media", name)
-            part.equal(self.upstream.sent(name), 2 * SIZE, f"the number of bytes from the upstream for {name}")
+            self.sent(part, name, 2 * SIZE, f"the number of bytes from the upstream for {name}")
         peer = reader.get("/v1/fleet")["peers"][0]
         part.equal((peer["state"], peer["requests"]["failed"]), ("setAside", 2), "the state of the node with the wrong authority")
         part("certificate" in (peer["lastError"] or "") and "not trusted" in peer["lastError"], f"the cause is missing: {peer}")

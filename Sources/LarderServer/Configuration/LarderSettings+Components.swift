@@ -7,11 +7,13 @@ import CurlUpstream
 extension LarderSettings {
     /// Throws if the CA file of an origin cannot be used.
     func checkCAFiles() throws(SettingsError) {
-        for origin in origins {
+        var files = origins.map { (key: "origins.\($0.name).tls.caFile", tls: $0.settings.tls) }
+        files.append(("fleet.tls.caFile", TLSSettings(caFile: fleet.caFile)))
+        for (key, tls) in files {
             do throws(CacheError) {
-                try origin.settings.tls.checkCAFile()
+                try tls.checkCAFile()
             } catch {
-                throw SettingsError("origins.\(origin.name).tls.caFile", error.message)
+                throw SettingsError(key, error.message)
             }
         }
     }
@@ -30,8 +32,7 @@ extension LarderSettings {
     func peers(_ files: OpenFileBudget) -> PeerSettings {
         PeerSettings(
             nodes: fleet.peers, key: fleet.keys.first?.exposed,
-            tls: TLSSettings(
-                caFile: fleet.caFile, certificateFile: fleet.certificateFile, keyFile: fleet.certificateKeyFile),
+            tls: fleet.tls,
             limit: fleet.timeout, maxTransfers: pool(files).maxTransfers / 2)
     }
 
@@ -82,6 +83,13 @@ extension LarderSettings {
             requiresProxyHeader: listen.proxyProtocol == .required, trusted: listen.trustedProxies,
             source: listen.clientAddressFrom)
         return settings
+    }
+}
+
+extension FleetSettings {
+    /// The verification of other nodes, and the certificate of this one.
+    var tls: TLSSettings {
+        TLSSettings(caFile: caFile, certificateFile: certificateFile, keyFile: certificateKeyFile)
     }
 }
 

@@ -133,6 +133,7 @@ extension Doctor {
             ("access.tokensFile", access.tokensFile), ("access.signing.keysDirectory", access.signing.keysDirectory),
             ("listen.tls.keyFile", listen.keyFile), ("credentialsDirectory", settings.credentialsDirectory),
             ("telemetry.traces.headersFile", settings.telemetry.headersFile),
+            ("fleet.keyFile", settings.fleet.keyFile), ("fleet.tls.keyFile", settings.fleet.certificateKeyFile),
         ]
         return files.compactMap { key, path in
             guard let path, FilePermissions(of: path)?.isReadableByOthers == true else { return nil }

@@ -35,14 +35,14 @@ extension Doctor {
         guard let tls = listen.tls else { return [] }
         do throws(CacheError) {
             let certificates = try CertificateReloader(tls, clock: ContinuousClock(), logger: Logger(label: "larder"))
-            return certificates.expiry.map { [certificate(expiring: $0, at: now)] } ?? []
+            return certificates.expiry.map { [certificate("listen.tls.certificateFile", expiring: $0, at: now)] } ?? []
         } catch {
             return [Finding(error, of: "listen.tls")]
         }
     }
 
-    static func certificate(expiring end: Timestamp, at now: Timestamp) -> Finding {
-        let (subject, date) = ("listen.tls.certificateFile", RFC3339.format(end))
+    static func certificate(_ subject: String, expiring end: Timestamp, at now: Timestamp) -> Finding {
+        let date = RFC3339.format(end)
         let fortnight: Int64 = 14 * 86_400_000
         if end <= now { return .error(subject, "The certificate has expired at \(date); renew it.") }
         if end.milliseconds - now.milliseconds < fortnight {
@@ -86,7 +86,7 @@ extension Doctor {
             risks.append(.warning("policy.capacity", "The store can fill the whole disk; set policy.minFreeDisk."))
         }
         for origin in settings.origins { risks += Self.risks(of: origin) }
-        return risks
+        return risks + Self.risks(of: settings.fleet)
     }
 
     private static func risks(of origin: Origin) -> [Finding] {

@@ -39,6 +39,8 @@ struct Doctor {
         findings += Self.secretFiles(of: settings)
         findings += Self.listener(settings.listen, holder: store.holder)
         findings += Self.certificate(settings.listen, at: SystemWallClock().now())
+        findings += Self.certificate(settings.fleet, at: SystemWallClock().now())
+        findings += Self.unshared(settings)
         findings += await readers(settings.access)
         findings += await masterKeys(settings)
         if isOnline { findings += await upstreams(settings, files) }
@@ -120,13 +122,14 @@ struct Doctor {
             own.allowPrivateAddresses = true
             targets.append(("access.jwt.jwksURL", url, own))
         }
+        let nodes = await Self.nodes(settings, over: pool)
         return await withTaskGroup(of: (Int, Finding).self) { group in
             for (index, target) in targets.enumerated() {
                 group.addTask { (index, await Self.ask(target.subject, target.url, target.settings, over: pool)) }
             }
             var answers: [(Int, Finding)] = []
             for await answer in group { answers.append(answer) }
-            return answers.sorted { $0.0 < $1.0 }.map(\.1)
+            return answers.sorted { $0.0 < $1.0 }.map(\.1) + nodes
         }
     }
 

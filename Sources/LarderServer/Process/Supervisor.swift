@@ -22,7 +22,8 @@ struct Supervisor: Sendable {
             case .ready(let status): "READY=1\nSTATUS=\(status)"
             case .reloading(let time):
                 "RELOADING=1\nMONOTONIC_USEC=\(Self.microseconds(time))\nSTATUS=Reloading the configuration"
-            case .stopping(let status): "STOPPING=1\nSTATUS=\(status)"
+            // The notice is repeated during a shutdown, so that systemd does not end it at TimeoutStopSec.
+            case .stopping(let status): "STOPPING=1\nEXTEND_TIMEOUT_USEC=30000000\nSTATUS=\(status)"
             case .alive: "WATCHDOG=1"
             }
         }

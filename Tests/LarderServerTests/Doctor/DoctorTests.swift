@@ -42,11 +42,24 @@ import Testing
         #expect([0, 1, -1].map { Doctor.clock(isSynchronized: $0, now: now).level } == [.warning, .ok, .ok])
     }
 
+    @Test("Fleets: keys over public networks, and nodes that accept no others, cause warnings")
+    func fleets() {
+        var fleet = FleetSettings()
+        fleet.peers = ["http://10.0.0.1:8080", "http://[fd00::1]:8080", "http://larder-1:8080", "https://8.8.8.8"]
+        #expect(Doctor.risks(of: fleet).map(\.subject) == ["fleet.peerCertificates"])
+        fleet.keys = [MaskedSecret(String(repeating: "k", count: 32))]
+        #expect(Doctor.risks(of: fleet) == [])
+        fleet.peers = ["http://8.8.8.8:8080"]
+        #expect(Doctor.risks(of: fleet).map(\.subject) == ["fleet.peers"])
+        fleet.peers = ["http://[2001:4860:4860::8888]:8080"]
+        #expect(Doctor.risks(of: fleet).map(\.subject) == ["fleet.peers"])
+    }
+
     @Test("Certificates: valid, expiring within 14 days, expired")
     func certificates() {
         let levels = [15, 13, 0].map { (days: Int64) in
             let end = Timestamp(milliseconds: now.milliseconds + days * 86_400_000)
-            return Doctor.certificate(expiring: end, at: now).level
+            return Doctor.certificate("listen.tls.certificateFile", expiring: end, at: now).level
         }
         #expect(levels == [.ok, .warning, .error])
     }

@@ -11,7 +11,9 @@ import Testing
         #expect(
             Supervisor.Notice.reloading(at: .milliseconds(1500)).text
                 == "RELOADING=1\nMONOTONIC_USEC=1500000\nSTATUS=Reloading the configuration")
-        #expect(Supervisor.Notice.stopping(status: "Ending").text == "STOPPING=1\nSTATUS=Ending")
+        #expect(
+            Supervisor.Notice.stopping(status: "Ending").text
+                == "STOPPING=1\nEXTEND_TIMEOUT_USEC=30000000\nSTATUS=Ending")
         #expect(Supervisor.Notice.alive.text == "WATCHDOG=1")
     }
 
