@@ -29,7 +29,7 @@ OLD = "peer-key-" + "o" * 32
 #: The name in client certificates that proves a node.
 NAME = "DNS:node.fleet.example"
 PARTS = (
-    "whole", "parts", "middle", "running", "herd", "cut", "killed", "dead", "silent", "changed", "stale", "weak",
+    "whole", "parts", "middle", "running", "herd", "cut", "killed", "dead", "silent", "changed", "stale", "weak", "purged",
     "private", "proof", "mtls", "nodelay", "self", "restart", "leave", "gone", "logs",
 )  # fmt: skip
 
@@ -403,6 +403,23 @@ class Test:
         self.read(part, 1, name, 0, SIZE // 2)
         self.read(part, 2, name)
         self.sent(part, name, SIZE, "the bytes from the upstream for a file with a date")
+
+    def purged(self, part):
+        """After a purge, a copy that another node has stored before it is no description of the file."""
+        ways = {
+            "delete": lambda name: self.nodes[2].call("DELETE", f"/v1/assets/{identifier(name)}"),
+            "purge": lambda name: self.nodes[2].call("POST", "/v1/purges", {"origin": "media", "prefix": f"/o/media{name}"}),
+        }
+        for way, purge in ways.items():
+            name = f"/purged-{way}.mp4"
+            self.read(part, 1, name)
+            self.read(part, 2, name)
+            self.upstream.fields[name] = {"version": "2", "etag": f'"second {way}"'}
+            part.equal(purge(name).status // 100, 2, f"the status of the {way}")
+            self.read(part, 2, name, version="2")
+            part.equal(self.nodes[1].call("DELETE", f"/v1/assets/{identifier(name)}").status, 204, "the status at node 1")
+            self.read(part, 1, name, version="2")
+            self.read(part, 2, name, version="2")
 
     def private(self, part):
         """Content of readers and of encrypted origins stays at its node."""

@@ -89,12 +89,16 @@ package struct AssetAdministration: Sendable {
     /// Removes the asset at once; soft: marks it stale, so that the upstream must confirm it before its next use.
     package func delete(_ id: AssetID, isSoft: Bool) async throws(CacheError) {
         context.refusals.forget(id)
+        var origin: String?
         do throws(CacheError) {
-            context.openAssets.release(try await held(id))
+            let asset = try await held(id)
+            origin = asset.target.originName
+            context.openAssets.release(asset)
         } catch  where !isSoft && error.isOfOneFile {}  // an unreadable asset is removed as well
         if isSoft {
             try await evictor.expire([id])
         } else {
+            context.peers.purged(origin)
             try await evictor.purge([id])
         }
     }

@@ -155,7 +155,8 @@ package final class AssetCache: Sendable {
             health: OriginHealth(uptime: uptime, random: dependencies.random, logger: dependencies.logger),
             paths: UpstreamPaths(uptime: uptime),
             peers: PeerNodes(
-                upstream: dependencies.upstream, loopName: loopName, uptime: uptime, logger: dependencies.logger),
+                upstream: dependencies.upstream, loopName: loopName, uptime: uptime,
+                wallClock: dependencies.wallClock, logger: dependencies.logger),
             wallClock: dependencies.wallClock, uptime: uptime,
             random: dependencies.random, logger: dependencies.logger,
             loopName: loopName)

@@ -123,6 +123,7 @@ package struct EvictionAdministration: Sendable {
             id: context.random.identifier(), owner: owner, chosen: chosen, origin: selection.origin, isSoft: isSoft,
             isErasure: isErasure, expiresAt: now + PurgePlanRegistry.lifetime)
         if isSoft { report.freedBytes = 0 }
+        if !isDryRun, !isSoft { context.peers.purged(selection.origin) }
         guard isDryRun || report.isInBackground else {
             report.receipt = try await erase(plan)
             try await carryOut(plan)
@@ -186,6 +187,7 @@ package struct EvictionAdministration: Sendable {
     /// Executes a registered plan. If it `runsLater`, a purge deletes its assets in the background.
     private func execute(_ id: String, runsLater: Bool) async throws(CacheError) -> PurgePlan.Progress {
         let plan = try plans.begin(id, at: now)
+        if plan.ranges == nil, !plan.isSoft { context.peers.purged(plan.origin) }
         do throws(CacheError) {
             try await context.commits.flush()
             _ = try await erase(plan)

@@ -41,7 +41,9 @@ extension FillTransfer {
             asset: asset.id, window: fillRequest.window, conditions: [:], isEncrypted: target.settings.isEncrypted)
         switch fillRequest {
         case .confirmation, .whole: return nil
-        case .opening: return question.window == .whole ? nil : question
+        case .opening:
+            question.purgedAt = context.peers.lastPurge(of: target.originName)
+            return question.window == .whole ? nil : question
         case .window:
             guard let validators = asset.record?.generation.validators, validators.strong != nil else { return nil }
             if let tag = validators.entityTag {

@@ -81,7 +81,8 @@ final class PeerInquiry: Sendable {
         let offer = head.flatMap { self.offer(in: $0) }
         record(node, head, error, isHit: offer != nil)
         let next = head?.headers[PeerNodes.nextField].flatMap { Int64($0) }
-        let isComing = head?.headers[PeerNodes.comingField] != nil
+        let isComing =
+            head?.headers[PeerNodes.comingField] != nil && question.admitsComing(at: nodes.wallClock.now())
         let transfers = state.withLock { state in
             state.left -= 1
             if isComing { state.coming = node }
@@ -112,7 +113,8 @@ final class PeerInquiry: Sendable {
 
     /// The offered bytes, and whether they are all that is wanted; nil: they are not worth a request.
     private func offer(in head: UpstreamHead) -> (range: ByteRange, isWhole: Bool)? {
-        guard head.status == 206,
+        let age = head.headers["Age"].flatMap { Int64($0) } ?? 0
+        guard head.status == 206, question.admits(age: age, at: nodes.wallClock.now()),
             case .run(let run, let length?)? = head.headers["Content-Range"].flatMap(ContentRange.parse)
         else { return nil }
         let end: Int64 =

@@ -18,6 +18,8 @@ package final class PeerNodes: Sendable {
     private struct State {
         var settings = PeerSettings()
         var nodes: [String: Node] = [:]
+        /// The time of the last purge of an origin; the empty name stands for all.
+        var purges: [String: Timestamp] = [:]
     }
 
     /// The failures in a row after which a node is not asked for ``pause``.
@@ -40,12 +42,17 @@ package final class PeerNodes: Sendable {
     /// The name of this process, by which a node recognises itself (`CDN-Loop`, RFC 8586).
     private let loopName: String
     private let uptime: @Sendable () -> Duration
+    let wallClock: any WallClock
     private let logger: Logger
 
-    init(upstream: any Upstream, loopName: String, uptime: @escaping @Sendable () -> Duration, logger: Logger) {
+    init(
+        upstream: any Upstream, loopName: String, uptime: @escaping @Sendable () -> Duration,
+        wallClock: any WallClock, logger: Logger
+    ) {
         self.upstream = upstream
         self.loopName = loopName
         self.uptime = uptime
+        self.wallClock = wallClock
         self.logger = logger
     }
 
@@ -73,6 +80,17 @@ package final class PeerNodes: Sendable {
                 return figures
             }
         }
+    }
+
+    /// Assets of an origin were purged here, or of any if it is nil. Other nodes may still have them.
+    func purged(_ origin: String?) {
+        let now = wallClock.now()
+        state.withLock { $0.purges[origin ?? ""] = now }
+    }
+
+    /// The time of the last purge that could have selected an asset of the origin; nil: there was none since the start.
+    func lastPurge(of origin: String) -> Timestamp? {
+        state.withLock { [$0.purges[origin], $0.purges[""]].compactMap(\.self).max() }
     }
 
     /// The nodes that are asked now. `isEncrypted`: whether the bytes are of an encrypted origin.

@@ -38,6 +38,19 @@ struct PeerQuestion: Sendable {
     var conditions: HeaderList
     /// Whether the origin's files are encrypted.
     let isEncrypted: Bool
+    /// The last purge here that could have selected the asset: copies from before it do not count. Nil: any copy counts.
+    var purgedAt: Timestamp?
+
+    /// The time that an upstream may take to answer a request from before a purge.
+    private static let longestAnswer = Duration.seconds(60)
+
+    /// Whether a copy with this age, in whole seconds, is from after the last purge.
+    func admits(age: Int64, at now: Timestamp) -> Bool {
+        purgedAt.map { now - .seconds(age + 1) > $0 } ?? true
+    }
+
+    /// Whether bytes that a node is about to request are from after the last purge.
+    func admitsComing(at now: Timestamp) -> Bool { purgedAt.map { now.since($0) > Self.longestAnswer } ?? true }
 }
 
 /// The result of a question.
