@@ -80,8 +80,8 @@ struct CurlError: Error, CustomStringConvertible {
         case 0, 1: "The certificate of \(host) is for another name; check the origin's baseURL and the certificate."
         case 9: "The certificate of \(host) is not yet valid; check the certificate and the clocks."
         case 10: "The certificate of \(host) has expired; renew the certificate."
-        case 18: "The certificate of \(host) is self-signed; set the origin's tls.caFile to it to trust it."
-        default: "The certificate of \(host) is not trusted; check the certificate, or set the origin's tls.caFile."
+        case 18: "The certificate of \(host) is self-signed; set tls.caFile (of the origin or fleet) to trust it."
+        default: "The certificate of \(host) is not trusted; check it, or set tls.caFile (of the origin or fleet)."
         }
     }
 
