@@ -29,7 +29,7 @@ OLD = "peer-key-" + "o" * 32
 #: The name in client certificates that proves a node.
 NAME = "DNS:node.fleet.example"
 PARTS = (
-    "whole", "parts", "middle", "running", "herd", "cut", "killed", "dead", "silent", "changed", "stale", "weak", "purged",
+    "whole", "parts", "middle", "running", "herd", "cut", "killed", "dead", "silent", "changed", "stale", "weak", "purged", "hostile", "far",
     "private", "proof", "mtls", "nodelay", "self", "restart", "leave", "gone", "logs",
 )  # fmt: skip
 
@@ -420,6 +420,54 @@ class Test:
             part.equal(self.nodes[1].call("DELETE", f"/v1/assets/{identifier(name)}").status, 204, "the status at node 1")
             self.read(part, 1, name, version="2")
             self.read(part, 2, name, version="2")
+
+    def hostile(self, part):
+        """Wrong answers of a node neither change a byte nor end a read nor stop the service."""
+        whole = f"bytes 0-{SIZE - 1}/{SIZE}"
+        ranges = (
+            "bytes 0-0/1", "bytes 5-99/100", f"bytes 0-{2**63 - 1}/{2**63 - 1}", f"bytes 0-{SIZE}/{SIZE}", "bytes */5",
+            f"bytes {SIZE - 1}-{SIZE - 1}/{SIZE}", "bytes 9223372036854775808-9/9", "nonsense", whole,
+        )  # fmt: skip
+        nexts = ("-9223372036854775808", "9223372036854775807", "-1", "0", "1", "99999999999999999999", "x")
+        answers = [Answer(206, [("Content-Range", text), ("ETag", '"wrong"')], b"wrong" * 99) for text in ranges]
+        answers += [Answer(206, [("Content-Range", whole), ("Age", text)], b"w") for text in nexts]
+        answers += [Answer(504, [("Larder-Next-Byte", text)], b"{}") for text in nexts]
+        answers += [Answer(status, [("Larder-Coming", "1")], b"{}") for status in (200, 404, 500, 504)]
+        answers += [Answer(302, [("Location", self.nodes[1].url)]), Answer(200, [], b"x" * SIZE), Answer(416, []), Answer(304, [])]
+        answers += [Answer(206, [("Content-Range", whole), ("X", "y" * 100_000)], b"w"), Answer(206, [("Content-Range", whole)], b"w", cut=1)]
+        # A node for each answer: one that is set aside does not delay the next.
+        fakes = [Upstream() for _ in answers]
+        for fake in fakes:
+            fake.serve(Answer(404))
+        node = self.nodes.extra(
+            "hostile", f"fleet.keyFile={self.nodes.key}", f"fleet.peers={','.join(fake.url for fake in fakes)}",
+            "fleet.timeout=10s", "origins.media.timeouts.idle=3s")
+        for number, (answer, fake) in enumerate(zip(answers, fakes)):
+            fake.serve(answer)
+            for first in (0, 1, SIZE // 2):
+                name = f"/hostile/{number}-{first}.mp4"
+                began = time.monotonic()
+                reply = node.send("GET", f"/o/media{name}", {"Range": f"bytes={first}-{SIZE - 1}"})
+                part(
+                    reply.status == 206 and reply.body == body(name, first), f"answer {number} {answer.headers} gave {reply}")
+                part(time.monotonic() - began < 8, f"answer {number} {answer.headers} delayed a read")
+            fake.serve(Answer(404))
+        part(node.is_running, "the service has ended")
+        node.stop()
+
+    def far(self, part):
+        """A read far ahead of a slow transfer at another node does not wait for it."""
+        name = "/far.mp4"
+        self.upstream.hold(name)
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            first = pool.submit(self.read, part, 1, name)
+            part.eventually(lambda: self.upstream.sent(name) == SIZE // 2, "the upstream does not send the first half")
+            gate = self.upstream.gates.pop(name)
+            began = time.monotonic()
+            self.read(part, 2, name, SIZE - 1000, SIZE)
+            part(time.monotonic() - began < 10, "the read waited for the transfer of the other node")
+            gate.set()
+            first.result()
 
     def private(self, part):
         """Content of readers and of encrypted origins stays at its node."""

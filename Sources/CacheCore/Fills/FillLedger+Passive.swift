@@ -2,19 +2,22 @@
 /// fleet read in this way.
 extension FillLedger {
     /// The part of `range` that a passive reader can get now: the bytes from its beginning on that are on disk or that
-    /// answered fills bring. Empty: none.
+    /// answered fills bring. The first of them is there or comes soon. Empty: none.
     package func obtainable(_ range: ByteRange) -> ByteRange {
         let range = clampedToEnd(range)
         var offset = range.lowerBound
-        while offset < range.upperBound, let end = end(ofObtainableAt: offset) { offset = end }
+        while offset < range.upperBound, let end = end(ofObtainableAt: offset, isFirst: offset == range.lowerBound) {
+            offset = end
+        }
         return range.lowerBound..<min(offset, range.upperBound)
     }
 
-    /// The first byte of `range` that is on disk or that an answered fill brings; nil: none.
+    /// The first byte of `range` from which a passive reader can get bytes; nil: none.
     package func firstObtainable(in range: ByteRange) -> Int64? {
         let range = clampedToEnd(range)
-        let coming = fills.lazy.filter { $0.answeredAt != nil && !$0.isCut && $0.prospect.overlaps(range) }
-            .map { max($0.prospect.lowerBound, range.lowerBound) }
+        guard obtainable(range).isEmpty else { return range.lowerBound }
+        let coming = fills.filter { $0.answeredAt != nil && !$0.isCut && range.contains($0.prospect.lowerBound) }
+            .filter { !$0.prospect.isEmpty }.map(\.prospect.lowerBound)
         return [extents.runs(in: range).first?.lowerBound, coming.min()].compactMap(\.self).min()
     }
 
@@ -36,10 +39,19 @@ extension FillLedger {
         return id
     }
 
-    /// The end of the extent, or of the bytes of the answered fill, at `offset`; nil: the byte is not obtainable.
-    private func end(ofObtainableAt offset: Int64) -> Int64? {
+    /// The number of bytes that a fill of unknown rate may be behind the first byte of a passive reader.
+    private static let nearBytes: Int64 = 1 << 20
+
+    /// The end of the extent, or of the bytes of the answered fill, at `offset`; nil: the byte is not obtainable. The first
+    /// byte must be claimed and come within about a second; other fills start elsewhere sooner.
+    private func end(ofObtainableAt offset: Int64, isFirst: Bool) -> Int64? {
         if let run = extents.run(containing: offset) { return run.upperBound }
-        return fills.first { $0.answeredAt != nil && !$0.isCut && $0.prospect.contains(offset) }?.end
+        guard let fill = fills.first(where: { $0.answeredAt != nil && !$0.isCut && $0.prospect.contains(offset) })
+        else { return nil }
+        guard isFirst else { return fill.end }
+        let near = fill.rate(at: now).map { max(Self.leastPartBytes, Int64(min($0, 1e15))) } ?? Self.nearBytes
+        let isNear = fill.remaining.contains(offset) || offset == fill.position
+        return isNear && offset - fill.position <= near ? fill.end : nil
     }
 
     /// Whether no fill in flight brings the next byte of a passive reader, or the description that it waits for.

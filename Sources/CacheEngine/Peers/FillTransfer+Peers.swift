@@ -11,8 +11,8 @@ extension FillTransfer {
         state.withLock { $0.source = .asking }
         context.peers.ask(question) { [self] answer in
             switch answer {
-            case .bytes(let range, of: let node): send(for: .closed(range), of: question, to: node)
-            case .coming(let node) where !retry.isAgain: send(for: question.window, of: question, to: node)
+            case .bytes(let range, of: let node): send(for: range, of: question, to: node)
+            case .coming(let node) where !retry.isAgain: send(for: nil, of: question, to: node)
             case .coming: launch()
             case .nothing(let next):
                 let hasDeferred = state.withLock { state in
@@ -79,7 +79,7 @@ extension FillTransfer {
         }
     }
 
-    private func send(for window: UpstreamRequest.Window, of question: PeerQuestion, to node: String) {
+    private func send(for range: ByteRange?, of question: PeerQuestion, to node: String) {
         let target = target
         let (number, isCancelled, priority, slack) = state.withLock { state in
             (state.target, state.source) = (target, .peer)
@@ -89,19 +89,19 @@ extension FillTransfer {
         }
         guard !isCancelled else { return refuse(Self.unwanted) }
         var request = context.peers.request(
-            for: window, of: question, from: node, timeouts: target.settings.timeouts)
+            for: range, of: question, from: node, timeouts: target.settings.timeouts)
         (request.priority, request.slack) = (priority, slack)
         target.propagate(trace.context, in: &request.headers)
         start(request, as: number)
     }
 
-    /// Counts the end of a transfer from another node. After one without bytes or in time, the node is not asked for some
+    /// Counts the end of a transfer from another node. After one with few bytes or too late, the node is not asked for some
     /// seconds; otherwise the transfer that it forwarded may have broken, or what it was about to get is not shared.
     func count(_ end: TransferEnd, _ error: CacheError?, from node: String, isSkip: Bool) {
         let hasFailed = error != nil && error?.code != .cancelled
         context.counters.peerFillEnded(origin: asset.target.originName, end: end, hasFailed: hasFailed)
         guard let error, hasFailed, !isSkip, !error.isLocal, error.code != .storageFull,
-            end.storedBytes == 0 || error.code.isTimeout
+            end.storedBytes < PeerInquiry.leastBytes || error.code.isTimeout
         else { return }
         if case .upstreamRefused(404 | 412 | 504, _) = error.code { return }
         context.peers.failed(node, error)

@@ -80,9 +80,10 @@ final class PeerInquiry: Sendable {
     private func ended(_ node: String, _ head: UpstreamHead?, _ error: CacheError?) {
         let offer = head.flatMap { self.offer(in: $0) }
         record(node, head, error, isHit: offer != nil)
-        let next = head?.headers[PeerNodes.nextField].flatMap { Int64($0) }
+        let missing = head.flatMap { $0.status == 504 ? $0 : nil }
+        let next = missing?.headers[PeerNodes.nextField].flatMap { Int64($0) }.flatMap(question.within)
         let isComing =
-            head?.headers[PeerNodes.comingField] != nil && question.admitsComing(at: nodes.wallClock.now())
+            missing?.headers[PeerNodes.comingField] != nil && question.admitsComing(at: nodes.wallClock.now())
         let transfers = state.withLock { state in
             state.left -= 1
             if isComing { state.coming = node }
@@ -113,10 +114,12 @@ final class PeerInquiry: Sendable {
 
     /// The offered bytes, and whether they are all that is wanted; nil: they are not worth a request.
     private func offer(in head: UpstreamHead) -> (range: ByteRange, isWhole: Bool)? {
-        let age = head.headers["Age"].flatMap { Int64($0) } ?? 0
+        // The oldest age of a cache (RFC 9111 §1.2.2).
+        let age = min(max(0, head.headers["Age"].flatMap { Int64($0) } ?? 0), 1 << 31)
         guard head.status == 206, question.admits(age: age, at: nodes.wallClock.now()),
             case .run(let run, let length?)? = head.headers["Content-Range"].flatMap(ContentRange.parse)
         else { return nil }
+        guard run.lowerBound == question.firstByte(ofLength: length), run.upperBound <= length else { return nil }
         let end: Int64 =
             switch question.window {
             case .closed(let range): min(range.upperBound, length)

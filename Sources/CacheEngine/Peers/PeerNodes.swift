@@ -29,6 +29,8 @@ package final class PeerNodes: Sendable {
     private static let questionsName = "(questions to peers)"
     private static let transfersName = "(peers)"
     private static let maxQuestions = 256
+    /// The time limit for the first of the bytes that a node has offered.
+    private static let offerLimit = Duration.seconds(3)
     /// The field that marks a request of a node. Its value is the name of the process.
     package static let field = "Larder-Peer"
     /// The field of a response without the first byte: the offset of the first byte that the node has.
@@ -120,14 +122,16 @@ package final class PeerNodes: Sendable {
         }
     }
 
-    /// The request for bytes that `node` has offered. `timeouts`: those of the origin, because the node may wait for the
-    /// upstream itself.
+    /// The request for bytes that `node` has offered, or for the whole window if it is nil: then the node waits for the
+    /// upstream itself. `timeouts`: those of the origin.
     func request(
-        for window: UpstreamRequest.Window, of question: PeerQuestion, from node: String, timeouts: TransferTimeouts
+        for range: ByteRange?, of question: PeerQuestion, from node: String, timeouts: TransferTimeouts
     ) -> UpstreamRequest {
+        let window = range.map { UpstreamRequest.Window.closed($0) } ?? question.window
         var request = request(to: node, question, window, state.withLock { $0.settings })
         request.timeouts = timeouts
         request.timeouts.connect = .seconds(1)
+        if range != nil { request.timeouts.firstByte = min(timeouts.firstByte ?? Self.offerLimit, Self.offerLimit) }
         return request
     }
 

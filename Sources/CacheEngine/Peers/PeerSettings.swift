@@ -44,6 +44,20 @@ struct PeerQuestion: Sendable {
     /// The time that an upstream may take to answer a request from before a purge.
     private static let longestAnswer = Duration.seconds(60)
 
+    /// The first wanted byte of an asset with that length.
+    func firstByte(ofLength length: Int64) -> Int64 {
+        if case .suffix(let count) = window { max(0, length - count) } else { window.firstByte ?? 0 }
+    }
+
+    /// The offset if it lies in the window behind its first byte; nil otherwise.
+    func within(_ offset: Int64) -> Int64? {
+        switch window {
+        case .closed(let range): offset > range.lowerBound && offset < range.upperBound ? offset : nil
+        case .from(let first): offset > first ? offset : nil
+        case .whole, .suffix: nil
+        }
+    }
+
     /// Whether a copy with this age, in whole seconds, is from after the last purge.
     func admits(age: Int64, at now: Timestamp) -> Bool {
         purgedAt.map { now - .seconds(age + 1) > $0 } ?? true
