@@ -30,7 +30,7 @@ OLD = "peer-key-" + "o" * 32
 NAME = "DNS:node.fleet.example"
 PARTS = (
     "whole", "parts", "middle", "running", "herd", "cut", "killed", "dead", "silent", "changed", "stale", "weak", "purged",
-    "hostile", "far", "private", "proof", "mtls", "nodelay", "self", "restart", "leave", "gone", "logs",
+    "hostile", "withdrawn", "far", "private", "proof", "mtls", "nodelay", "self", "restart", "leave", "gone", "logs",
 )  # fmt: skip
 #: Parts with time limits, which a busy machine can exceed: not with --brief.
 TIMED = ("nodelay",)
@@ -454,6 +454,21 @@ class Test:
                 part(time.monotonic() - began < 8, f"answer {number} {answer.headers} delayed a read")
             fake.serve(Answer(404))
         part(node.is_running, "the service has ended")
+        node.stop()
+
+    def withdrawn(self, part):
+        """A node that no longer has what it has offered is asked again."""
+        fake = Upstream()
+        offer = Answer(206, [("Content-Range", f"bytes 0-{SIZE - 1}/{SIZE}"), ("Content-Length", str(SIZE))])
+        node = self.nodes.extra(
+            "withdrawn", f"fleet.keyFile={self.nodes.key}", f"fleet.peers={fake.url}", "fleet.timeout=10s")
+        for number, status in enumerate((404, 412, 504)):
+            fake.serve(lambda request, connection, status=status: connection.answer(
+                offer if request.method == "HEAD" else Answer(status)))
+            reply = node.send("GET", f"/o/media/withdrawn/{number}.mp4")
+            part(reply.status == 200 and reply.body == body(f"/withdrawn/{number}.mp4"), f"the reply is {reply}")
+        peer = node.get("/v1/fleet")["peers"][0]
+        part.equal((peer["state"], peer["requests"]["hit"]), ("ok", 3), "the state of the node")
         node.stop()
 
     def far(self, part):

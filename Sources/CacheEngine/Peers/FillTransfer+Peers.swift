@@ -103,7 +103,7 @@ extension FillTransfer {
         guard let error, hasFailed, !isSkip, !error.isLocal, error.code != .storageFull,
             end.storedBytes < PeerInquiry.leastBytes || error.code.isTimeout
         else { return }
-        if case .upstreamRefused(404 | 412 | 504, _) = error.code { return }
+        if case .upstreamRefused(let status, _) = error.code, PeerInquiry.misses.contains(status) { return }
         context.peers.failed(node, error)
     }
 }

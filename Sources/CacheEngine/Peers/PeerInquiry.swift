@@ -29,6 +29,8 @@ final class PeerInquiry: Sendable {
         }
     }
 
+    /// The statuses of a node that works and does not have the bytes: unknown asset, another generation, no first byte.
+    static let misses = [404, 412, 504]
     /// A smaller part of the wanted bytes is not worth a request of its own.
     static let leastBytes: Int64 = 64 << 10
 
@@ -104,7 +106,7 @@ final class PeerInquiry: Sendable {
         }
         switch head.status {
         case 206: nodes.record(isHit ? .hit : .miss, of: node)
-        case 404, 412, 504: nodes.record(.miss, of: node)
+        case _ where Self.misses.contains(head.status): nodes.record(.miss, of: node)
         case 508: nodes.isSelf(node)
         default:
             let error = CacheError(.upstreamRefused(status: head.status), "The node answered with \(head.status).")
