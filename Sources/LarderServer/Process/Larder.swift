@@ -73,7 +73,9 @@ enum Larder {
             server: http, cache: cache, pool: pool, readers: readers, handsOver: settings.listen.inherited != nil)
         let background: [any Service] = [
             CacheService(cache: cache), readers, server, reloader, HeapTrimmer(clock: ContinuousClock()),
-            HangUpService(reloader: reloader, supervisor: supervisor, logger: logger),
+            HangUpService(
+                signals: await UnixSignalsSequence(trapping: .sighup), reloader: reloader, supervisor: supervisor,
+                logger: logger),
         ]
         let outcome = await Result.of {
             try await run(background, server, tracing.exporter, supervisor, settings, logger: logger)
@@ -276,12 +278,14 @@ private struct TraceService: Service {
 
 /// Reloads the configuration on SIGHUP.
 private struct HangUpService: Service {
+    /// Made before the service is ready: a signal that comes earlier would be lost.
+    let signals: UnixSignalsSequence
     let reloader: Reloader
     let supervisor: Supervisor
     let logger: Logger
 
     func run() async throws {
-        for await _ in await UnixSignalsSequence(trapping: .sighup).cancelOnGracefulShutdown() {
+        for await _ in signals.cancelOnGracefulShutdown() {
             logger.notice("SIGHUP received")
             supervisor.notify(.reloading(at: Supervisor.monotonicTime()))
             do {
