@@ -123,7 +123,6 @@ package struct EvictionAdministration: Sendable {
             id: context.random.identifier(), owner: owner, chosen: chosen, origin: selection.origin, isSoft: isSoft,
             isErasure: isErasure, expiresAt: now + PurgePlanRegistry.lifetime)
         if isSoft { report.freedBytes = 0 }
-        if !isDryRun, !isSoft { context.peers.purged(selection.origin) }
         guard isDryRun || report.isInBackground else {
             report.receipt = try await erase(plan)
             try await carryOut(plan)
@@ -187,7 +186,6 @@ package struct EvictionAdministration: Sendable {
     /// Executes a registered plan. If it `runsLater`, a purge deletes its assets in the background.
     private func execute(_ id: String, runsLater: Bool) async throws(CacheError) -> PurgePlan.Progress {
         let plan = try plans.begin(id, at: now)
-        if plan.ranges == nil, !plan.isSoft { context.peers.purged(plan.origin) }
         do throws(CacheError) {
             try await context.commits.flush()
             _ = try await erase(plan)
@@ -215,6 +213,8 @@ package struct EvictionAdministration: Sendable {
 
     /// A purge also clears the negative cache, of a token with limits only inside them.
     private func forgetRefusals(_ plan: PurgePlan) {
+        // An unknown origin counts as any, so that names in requests do not add up.
+        if !plan.isSoft { context.peers.purged(plan.origin.flatMap { resolver.origins[$0] == nil ? nil : $0 }) }
         context.refusals.forgetAll { origin in
             (plan.origin ?? origin) == origin && plan.owner?.limits.mayPermit(origin: origin) ?? true
         }
