@@ -15,12 +15,15 @@ extension FillTransfer {
             case .coming(let node) where !retry.isAgain: send(for: nil, of: question, to: node)
             case .coming: launch()
             case .nothing(let next):
-                let hasDeferred = state.withLock { state in
+                // At once, or a node that asks in between would be told that nothing comes.
+                let asksAgain = state.withLock { state in
                     state.peerLimit = next.flatMap(limit)
-                    defer { state.hasDeferred = false }
-                    return state.hasDeferred
+                    let asksAgain = state.hasDeferred && rounds > 1
+                    state.hasDeferred = false
+                    if !asksAgain { state.source = .upstream }
+                    return asksAgain
                 }
-                if hasDeferred, rounds > 1 { askPeers(rounds: rounds - 1) } else { launch() }
+                if asksAgain { askPeers(rounds: rounds - 1) } else { launch() }
             }
         }
     }
@@ -71,10 +74,10 @@ extension FillTransfer {
     func comes(before name: String) -> Bool {
         state.withLock { state in
             guard !state.isPlain, !state.isOver, !state.desired.isCancelled else { return false }
-            // A request in the queue may be behind transfers that wait for other nodes.
-            if state.source == .upstream, state.attempts.contains(where: { $0.startedAt != nil }) { return true }
+            // A queued request too: transfers from nodes leave half of the permits (``PeerSettings/maxTransfers``).
+            guard state.source != .upstream else { return true }
             let isFirst = context.loopName < name
-            state.hasDeferred = state.hasDeferred || !isFirst && state.source != .peer && state.source != .upstream
+            state.hasDeferred = state.hasDeferred || !isFirst && state.source != .peer
             return isFirst
         }
     }
