@@ -55,6 +55,7 @@ let package = Package(
             swiftSettings: settings),
         .target(name: "CurlUpstream", dependencies: ["CacheCore", "CCurl", logging], swiftSettings: settings),
         .target(name: "CacheTracing", dependencies: ["CacheCore", logging, collections], swiftSettings: settings),
+        .target(name: "EtcdClient", dependencies: ["CacheCore"], swiftSettings: settings),
         .target(name: "WebTokens", dependencies: ["CacheCore", "Cryptography"], swiftSettings: settings),
         .target(
             name: "UpstreamAccounts", dependencies: ["CacheCore", "Cryptography", "WebTokens"], swiftSettings: settings),
@@ -63,8 +64,8 @@ let package = Package(
         .target(
             name: "CacheEngine",
             dependencies: [
-                "CacheCore", "CacheSimulation", "CacheStore", "CacheTracing", "Cryptography", "UpstreamAccounts",
-                logging, lifecycle, nio, nioPosix, collections,
+                "CacheCore", "CacheSimulation", "CacheStore", "CacheTracing", "Cryptography", "EtcdClient",
+                "UpstreamAccounts", logging, lifecycle, nio, nioPosix, collections,
             ],
             swiftSettings: settings),
         .target(
@@ -85,7 +86,7 @@ let package = Package(
             name: "LarderServer",
             dependencies: [
                 "CLinux", "CCurl", "CacheCore", "CacheSimulation", "CacheStore", "CurlUpstream", "CacheEngine",
-                "CacheAPI", "CacheTracing", "UpstreamAccounts", "ReaderAccess", "WebTokens",
+                "CacheAPI", "CacheTracing", "EtcdClient", "UpstreamAccounts", "ReaderAccess", "WebTokens",
                 logging, lifecycle, signals, nio, nioPosix,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Yams", package: "Yams"),

@@ -22,16 +22,19 @@ TARGETS = {
     "CacheStore": {"CacheCore", "CLinux", "Cryptography"},
     "CurlUpstream": {"CacheCore", "CCurl"},
     "CacheTracing": {"CacheCore"},
+    "EtcdClient": {"CacheCore"},
     "WebTokens": {"CacheCore", "Cryptography"},
     "UpstreamAccounts": {"CacheCore", "Cryptography", "WebTokens"},
     "ReaderAccess": {"CacheCore", "Cryptography", "WebTokens"},
-    "CacheEngine": {"CacheCore", "CacheSimulation", "CacheStore", "CacheTracing", "Cryptography", "UpstreamAccounts"},
+    "CacheEngine": {
+        "CacheCore", "CacheSimulation", "CacheStore", "CacheTracing", "Cryptography", "EtcdClient", "UpstreamAccounts",
+    },
     "CacheAPI": {
         "CacheCore", "CacheSimulation", "CacheEngine", "CacheTracing", "Cryptography", "ReaderAccess", "WebTokens",
     },
     "LarderServer": {
         "CLinux", "CCurl", "CacheCore", "CacheSimulation", "CacheStore", "CacheTracing", "CurlUpstream", "CacheEngine",
-        "CacheAPI", "WebTokens", "UpstreamAccounts", "ReaderAccess",
+        "CacheAPI", "EtcdClient", "WebTokens", "UpstreamAccounts", "ReaderAccess",
     },
 }
 

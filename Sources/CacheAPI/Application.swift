@@ -99,7 +99,7 @@ func makeRouter(
     let limits = ReaderLimits(assets: cache.assets)
     let budgets = ClientBudgets(live, addresses: load.addresses, feed: feed)
     router.mount(ProbeController(prober: cache.prober, live: live, readers: limits), gate, limits, budgets)
-    router.mount(AssetController(assets: cache.assets, media: cache.media, live: live), gate, limits, budgets)
+    router.mount(AssetController(cache: cache, live: live, clock: clock), gate, limits, budgets)
     router.mount(
         FillController(
             fills: cache.fills, reader: cache.reader, media: cache.media, statistics: cache.statistics,
@@ -111,14 +111,12 @@ func makeRouter(
         limits, budgets)
     let tickets = EventTickets(random: random, uptime: clock.stopwatch(), wallClock: wallClock)
     router.mount(EventController(events: cache.events, tickets: tickets), gate, limits, budgets)
-    router.mount(
-        PolicyController(configuration: cache.configuration, simulator: cache.simulator, live: live), gate, limits,
-        budgets)
-    router.mount(EvictionController(evictions: cache.evictions, live: live, readers: limits), gate, limits, budgets)
+    router.mount(PolicyController(cache: cache, live: live), gate, limits, budgets)
+    router.mount(EvictionController(cache: cache, live: live, readers: limits, clock: clock), gate, limits, budgets)
     router.mount(ScrubController(scrubber: cache.scrubber, live: live), gate, limits, budgets)
     router.mount(EncryptionController(encryption: cache.encryption), gate, limits, budgets)
-    router.mount(FleetController(cache: cache, live: live), gate, limits, budgets)
-    router.mount(OriginController(configuration: cache.configuration, live: live), gate, limits, budgets)
+    router.mount(FleetController(cache: cache, live: live, clock: clock), gate, limits, budgets)
+    router.mount(OriginController(cache: cache, live: live), gate, limits, budgets)
     router.mount(ServiceController(cache: cache, settings: settings, live: live), gate, limits, budgets)
     router.mount(AccessController(), gate, limits, budgets)
     router.mount(ConfigurationController(source: source), gate, limits, budgets)

@@ -440,6 +440,7 @@ class Calls:
 
     def fleet(self):
         expect(self.call("getFleet", kind="Fleet").peers == [], "getFleet: wrong nodes")
+        self.call("getFleetPurge", 1, status=404, kind="Problem")
         for name, state in (("leaveFleet", "leaving"), ("joinFleet", "ready")):
             expect(self.call(name, kind="Fleet").state == state, f"{name}: wrong state")
 

@@ -95,6 +95,7 @@ ROWS = {
     "listScrubs": Row("read", "refused"),
     "getScrub": Row("read", "refused", "scrub"),
     "getFleet": Row("read", "refused"),
+    "getFleetPurge": Row("read", "refused"),
     "leaveFleet": Row("admin", "refused"),
     "joinFleet": Row("admin", "refused"),
     "listOrigins": Row("read", "refused"),

@@ -66,10 +66,12 @@ package struct EvictionReportDocument: Codable {
     package var entries: [Entry]
     /// The proof of an erasure.
     package var receipt: ErasureReceiptDocument?
+    /// The progress of the other nodes of a fleet.
+    package var fleet: Omittable<FleetPurgeDocument>
 }
 
 extension EvictionReportDocument {
-    package init(_ report: EvictionReport) {
+    package init(_ report: EvictionReport, _ purge: FleetPurgeDocument? = nil) {
         self.init(
             dryRun: report.isDryRun, freedBytes: report.freedBytes, assets: report.assets,
             pinnedAssets: report.pinnedAssets, planId: report.planID,
@@ -77,7 +79,7 @@ extension EvictionReportDocument {
                 Entry(
                     assetId: entry.assetID, key: entry.key, ranges: entry.ranges.map(RangeDocument.init),
                     bytes: entry.bytes)
-            }, receipt: report.receipt.map(ErasureReceiptDocument.init))
+            }, receipt: report.receipt.map(ErasureReceiptDocument.init), fleet: .present(purge))
     }
 }
 
@@ -93,14 +95,16 @@ package struct PurgePlanDocument: Codable {
     var expiresAt: Timestamp?
     var shred: Bool
     package var receipt: ErasureReceiptDocument?
+    /// The progress of the other nodes of a fleet.
+    package var fleet: Omittable<FleetPurgeDocument>
 }
 
 extension PurgePlanDocument {
-    package init(_ plan: PurgePlan.Progress) {
+    package init(_ plan: PurgePlan.Progress, _ purge: FleetPurgeDocument? = nil) {
         self.init(
             planId: plan.planID, state: plan.state.rawValue, soft: plan.isSoft, assets: plan.assets,
             pinnedAssets: plan.pinnedAssets, bytes: plan.bytes, assetsDone: plan.assetsDone,
             assetsChanged: plan.assetsChanged, freedBytes: plan.freedBytes, expiresAt: plan.expiresAt,
-            shred: plan.isErasure, receipt: plan.receipt.map(ErasureReceiptDocument.init))
+            shred: plan.isErasure, receipt: plan.receipt.map(ErasureReceiptDocument.init), fleet: .present(purge))
     }
 }

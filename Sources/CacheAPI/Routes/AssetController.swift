@@ -5,9 +5,12 @@ import ReaderAccess
 
 /// Routes for cached assets: list, properties, changes, deletion, extents.
 struct AssetController: Controller {
-    let assets: AssetAdministration
-    let media: MediaInspector
+    let cache: AssetCache
     let live: LiveAPISettings
+    let clock: any Clock<Duration>
+
+    private var assets: AssetAdministration { cache.assets }
+    private var media: MediaInspector { cache.media }
 
     private var limits: APISettings.Limits { live.values.limits }
 
@@ -78,11 +81,14 @@ struct AssetController: Controller {
         return .json(AssetDocument(try await assets.patch(id, patch)))
     }
 
-    /// Deletes an asset. With `soft` it becomes stale instead, and is revalidated at the next read.
+    /// Deletes an asset. With `soft` it becomes stale instead, and is revalidated at the next read. In a fleet, the status
+    /// is 202 unless all nodes have done so within the time that the request grants.
     private func delete(_ request: Request, _ context: APIContext) async throws -> Response {
         let isSoft = try request.query(accepting: ["soft"]).bool("soft") ?? false
-        try await assets.delete(context.assetID(), isSoft: isSoft)
-        return Response(status: .noContent)
+        let number = try await cache.deleteAsset(context.assetID(), isSoft: isSoft)
+        let purge = try await FleetPurgeDocument.waiting(for: number, of: cache, request, clock: clock)
+        guard let purge, !purge.complete else { return Response(status: .noContent) }
+        return .json(purge, status: .accepted, headers: [.location: "/v1/fleet/purges/\(purge.number)"])
     }
 
     /// Lists the cached ranges of an asset.

@@ -5,10 +5,12 @@ import ReaderAccess
 
 /// Routes for evictions and purges.
 struct EvictionController: Controller {
-    let evictions: EvictionAdministration
+    let cache: AssetCache
     let live: LiveAPISettings
     let readers: ReaderLimits
+    let clock: any Clock<Duration>
 
+    private var evictions: EvictionAdministration { cache.evictions }
     private var limits: APISettings.Limits { live.values.limits }
 
     static let routes: [Route<Self>] = [
@@ -25,25 +27,18 @@ struct EvictionController: Controller {
                     try await controller.evictions.evict(
                         order.goal, isDryRun: order.isDryRun, by: context.reader?.owner)))
         },
-        Route(.post, "/v1/purges", .scope(.write), limits: .checked) { controller, request, context in
-            let order = try await request.json(upTo: controller.limits.bodyBytes) { json, _ in try PurgeRequest(json) }
-            try await controller.readers.check(order, for: context.reader)
-            let runsLater = Preferences(request).respondsLater
-            let report = try await controller.evictions.purge(
-                order.selection(at: controller.evictions.now), keys: order.keys?.values.map(\.text),
-                urls: order.urls?.values.map(\.text), isSoft: order.soft ?? false, isErasure: order.shred ?? false,
-                isDryRun: order.dryRun ?? false, runsLater: runsLater, by: context.reader?.owner)
-            guard report.isInBackground, let id = report.planID else { return .json(EvictionReportDocument(report)) }
-            return Self.accepted(try controller.evictions.plan(id), asRequested: runsLater)
-        },
+        Route(.post, "/v1/purges", .scope(.write), limits: .checked) { try await $0.purge($1, $2) },
         Route(.get, "/v1/purges/{planId}", .scope(.read), limits: .checked) {
             .json(PurgePlanDocument(try $0.evictions.plan(await $0.plan($2))))
         },
         Route(.post, "/v1/purges/{planId}/commit", .scope(.write), limits: .checked) { controller, request, context in
             let runsLater = Preferences(request).respondsLater
-            let progress = try await controller.evictions.commit(controller.plan(context), runsLater: runsLater)
+            let (progress, number) = try await controller.cache.commitPurge(
+                controller.plan(context), runsLater: runsLater)
+            let purge = try await controller.waiting(for: number, request)
             return progress.isInBackground
-                ? accepted(progress, asRequested: runsLater) : .json(PurgePlanDocument(progress))
+                ? accepted(progress, purge, asRequested: runsLater)
+                : .json(PurgePlanDocument(progress, purge))
         },
         Route(.delete, "/v1/purges/{planId}", .scope(.write), limits: .checked) { controller, _, context in
             try controller.evictions.cancel(await controller.plan(context))
@@ -51,11 +46,31 @@ struct EvictionController: Controller {
         },
     ]
 
+    /// Purges as requested. In a fleet the response has the progress of the other nodes after the time that `Prefer: wait`
+    /// grants.
+    private func purge(_ request: Request, _ context: APIContext) async throws -> Response {
+        let order = try await request.json(upTo: limits.bodyBytes) { json, _ in try PurgeRequest(json) }
+        try await readers.check(order, for: context.reader)
+        let runsLater = Preferences(request).respondsLater
+        let (report, number) = try await cache.purge(order, runsLater: runsLater, by: context.reader?.owner)
+        let purge = try await waiting(for: number, request)
+        guard report.isInBackground, let id = report.planID else {
+            return .json(EvictionReportDocument(report, purge))
+        }
+        return Self.accepted(try evictions.plan(id), purge, asRequested: runsLater)
+    }
+
+    private func waiting(for number: Int64?, _ request: Request) async throws(CacheError) -> FleetPurgeDocument? {
+        try await FleetPurgeDocument.waiting(for: number, of: cache, request, clock: clock)
+    }
+
     /// The response 202 for a purge that has taken effect. `asRequested`: the request preferred it (RFC 7240 §4.1).
-    private static func accepted(_ purge: PurgePlan.Progress, asRequested: Bool) -> Response {
+    private static func accepted(
+        _ plan: PurgePlan.Progress, _ purge: FleetPurgeDocument?, asRequested: Bool
+    ) -> Response {
         var response = Response.json(
-            PurgePlanDocument(purge), status: .accepted,
-            headers: [.location: "/v1/purges/\(purge.planID)", .retryAfter: "1"])
+            PurgePlanDocument(plan, purge), status: .accepted,
+            headers: [.location: "/v1/purges/\(plan.planID)", .retryAfter: "1"])
         if asRequested { response.headers[.preferenceApplied] = "respond-async" }
         return response
     }

@@ -3,13 +3,25 @@ import CacheEngine
 import Hummingbird
 import ReaderAccess
 
-/// Routes for the other nodes of the fleet, and for the departure of this one.
+/// Routes for the other nodes of the fleet, for its purges, and for the departure of this node.
 struct FleetController: Controller {
     let cache: AssetCache
     let live: LiveAPISettings
+    let clock: any Clock<Duration>
 
     static let routes: [Route<Self>] = [
         Route(.get, "/v1/fleet", .scope(.read)) { controller, _, _ in .json(controller.document) },
+        Route(.get, "/v1/fleet/purges/{number}", .scope(.read)) { controller, request, context in
+            guard controller.cache.fleet != nil else {
+                throw CacheError(.notFound, "The node is in no fleet; set fleet.etcd.endpoints.")
+            }
+            guard let number = Int64(try context.parameter("number")) else {
+                throw CacheError.invalid("number", "The number of a purge is expected here.")
+            }
+            let purge = try await FleetPurgeDocument.waiting(
+                for: number, of: controller.cache, request, clock: controller.clock)
+            return .json(purge)
+        },
         Route(.post, "/v1/fleet/leave", .scope(.admin)) { controller, _, _ in
             controller.cache.leaveFleet(true)
             return .json(controller.document)
@@ -23,6 +35,19 @@ struct FleetController: Controller {
     private var document: FleetDocument {
         FleetDocument(
             node: cache.reader.loopName, state: cache.readiness.rawValue, acceptsPeers: live.values.peers.isEnabled,
-            peers: cache.peers.figures.map(FleetDocument.Peer.init))
+            peers: cache.peers.figures.map(FleetDocument.Peer.init),
+            etcd: .present(cache.fleet.map { FleetDocument.Etcd($0.report, at: cache.evictions.now) }))
+    }
+}
+
+extension FleetPurgeDocument {
+    /// The progress of a purge, after the time that `Prefer: wait` grants (RFC 7240 §4.3) or when all nodes have applied it.
+    /// Nil without a purge of the fleet.
+    static func waiting(
+        for number: Int64?, of cache: AssetCache, _ request: Request, clock: any Clock<Duration>
+    ) async throws(CacheError) -> FleetPurgeDocument? {
+        guard let number, let fleet = cache.fleet else { return nil }
+        let limit = Preferences(request).wait ?? .zero
+        return FleetPurgeDocument(try await fleet.progress(of: number, within: limit, clock: clock))
     }
 }

@@ -6,9 +6,10 @@ import ReaderAccess
 
 /// Routes for mounted origins.
 struct OriginController: Controller {
-    let configuration: CacheConfiguration
+    let cache: AssetCache
     let live: LiveAPISettings
 
+    private var configuration: CacheConfiguration { cache.configuration }
     private var limits: APISettings.Limits { live.values.limits }
 
     static let routes: [Route<Self>] = [
@@ -26,7 +27,7 @@ struct OriginController: Controller {
             let name = try context.parameter("name")
             let revision = try controller.configuration.origin(name).revision
             let precondition = try RevisionConditions(request).precondition(at: revision)
-            try await controller.configuration.deleteOrigin(name, if: precondition)
+            try await controller.cache.deleteOrigin(name, if: precondition)
             return Response(status: .noContent)
         },
         Route(.delete, "/v1/origins/{name}/observations", .scope(.admin)) { controller, _, context in
@@ -57,7 +58,7 @@ struct OriginController: Controller {
             return (present, try OriginSettings(json, name: name, present: present?.origin.settings))
         }
         let precondition = try RevisionConditions(request).precondition(at: present?.revision)
-        let put = try await configuration.setOrigin(Origin(name: name, settings: settings), if: precondition)
+        let put = try await cache.setOrigin(Origin(name: name, settings: settings), if: precondition)
         return answer(put.origin, put.revision, isNew: put.isNew, context)
     }
 
@@ -79,7 +80,7 @@ struct OriginController: Controller {
             let present = try configuration.origin(name)
             _ = try conditions.precondition(at: present.revision)
             let settings = try present.origin.settings.merging(patch, name: name)
-            return try await configuration.setOrigin(
+            return try await cache.setOrigin(
                 Origin(name: name, settings: settings), if: .revision(present.revision))
         }
         return answer(changed.origin, changed.revision, isNew: false, context)

@@ -5,10 +5,11 @@ import ReaderAccess
 
 /// Routes for the eviction policy: settings, miss ratio curve, simulations.
 struct PolicyController: Controller {
-    let configuration: CacheConfiguration
-    let simulator: PolicySimulator
+    let cache: AssetCache
     let live: LiveAPISettings
 
+    private var configuration: CacheConfiguration { cache.configuration }
+    private var simulator: PolicySimulator { cache.simulator }
     private var limits: APISettings.Limits { live.values.limits }
 
     static let routes: [Route<Self>] = [
@@ -55,7 +56,7 @@ struct PolicyController: Controller {
             let present = configuration.policy
             _ = try conditions.precondition(at: present.revision)
             let settings = try base(present.settings).merging(json)
-            return try await configuration.setPolicy(
+            return try await cache.setPolicy(
                 settings, if: present.isConfigured ? .absent : .revision(present.revision))
         }
         return .json(changed.settings.json, headers: Response.entityTag(changed.revision))

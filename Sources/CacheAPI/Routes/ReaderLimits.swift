@@ -64,14 +64,14 @@ struct ReaderLimits: Sendable {
     /// limits.
     func check(_ order: PurgeRequest, for reader: Reader?) async throws(CacheError) {
         guard let reader, reader.isLimited else { return }
-        if let keys = order.keys?.values, keys.allSatisfy({ reader.limits.permits(key: $0.text) }) { return }
-        if Self.confines(prefix: order.prefix?.text, origin: order.origin?.text, reader) { return }
-        if let patterns = order.patterns?.values,
+        if let keys = order.keys, keys.allSatisfy({ reader.limits.permits(key: $0) }) { return }
+        if Self.confines(prefix: order.prefix, origin: order.origin, reader) { return }
+        if let patterns = order.patterns,
             patterns.allSatisfy({ Self.confines(prefix: $0.prefix, origin: nil, reader) })
         {
             return
         }
-        if let ids = order.assetIds?.values {
+        if let ids = order.assetIDs {
             for id in ids { try await check(.known(id), for: reader) }
             return
         }

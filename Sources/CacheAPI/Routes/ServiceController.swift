@@ -23,7 +23,9 @@ struct ServiceController: Controller {
             switch controller.cache.readiness {
             case .ready where controller.cache.storeIsGone:
                 throw CacheError(.storageCorrupt, "The data directory is missing; restore it and restart the service.")
-            case .ready: controller.ready
+            case .ready:
+                if let fault = controller.cache.fleet?.fault { throw CacheError(.fleetUnavailable, fault) }
+                return controller.ready
             case .starting: throw CacheError(.overloaded, "The service is starting.")
             case .leaving:
                 throw CacheError(.shuttingDown, "The node leaves its fleet; POST /v1/fleet/join ends this.")

@@ -19,6 +19,7 @@ extension HTTPField.Name {
     static let larderPeer = named(PeerNodes.field)
     static let larderComing = named(PeerNodes.comingField)
     static let larderNextByte = named(PeerNodes.nextField)
+    static let larderFleet = named(PeerNodes.fleetField)
     package static let cdnLoop = named("CDN-Loop")
     package static let idempotencyKey = named("Idempotency-Key")
     static let lastEventID = named("Last-Event-ID")

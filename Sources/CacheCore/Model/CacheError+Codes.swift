@@ -60,6 +60,10 @@ extension CacheError {
         case outOfRange
         /// The request has passed through this service before.
         case loop
+        /// The desired state of the fleet cannot be read or changed.
+        case fleetUnavailable
+        /// The configuration of this node defines what the fleet defines as well.
+        case fleetConflict
         /// The caller has cancelled the operation and does not read the error.
         case cancelled
     }
@@ -294,6 +298,10 @@ extension CacheError.Code {
             cause: "`If-Match`, `If-None-Match` or another condition does not hold",
             remedy: "read the resource again and repeat the change with its new `ETag`"),
         Row(
+            .fleetConflict, 409, .reader,
+            cause: "the configuration file of this node defines the origin, so that the fleet cannot",
+            remedy: "remove it from the configuration files of the nodes, and repeat the request"),
+        Row(
             .payloadTooLarge, 413, .reader,
             cause: "the body exceeds `limits.bodyBytes`",
             remedy: "send less, or raise the limit"),
@@ -392,6 +400,10 @@ extension CacheError.Code {
                 repeat after `Retry-After`; `load` in `GET /v1/stats` shows two of the limits; raise the limit that \
                 `detail` names
                 """),
+        Row(
+            .fleetUnavailable, 503, .larder, [.retry, .later],
+            cause: "no member of etcd with a leader answers, so that the fleet cannot be changed; reads go on",
+            remedy: "repeat after `Retry-After`; `etcd` in `GET /v1/fleet` and `detail` name the fault"),
         Row(
             .shuttingDown, 503, .larder, [.later],
             cause: "the service is shutting down",

@@ -10,6 +10,8 @@ package final class AssetCache: Sendable {
     package struct Dependencies: Sendable {
         package var store: Store
         package var upstream: any Upstream
+        /// The client for requests that wait behind no content, such as those to etcd.
+        package var services: any Upstream
         package var clock: any Clock<Duration>
         package var wallClock: any WallClock
         package var random: any RandomSource
@@ -20,12 +22,13 @@ package final class AssetCache: Sendable {
         package var environment: [String: String]
 
         package init(
-            store: Store, upstream: any Upstream, clock: any Clock<Duration>, wallClock: any WallClock,
-            random: any RandomSource, logger: Logger, events: EventLog? = nil,
+            store: Store, upstream: any Upstream, services: (any Upstream)? = nil, clock: any Clock<Duration>,
+            wallClock: any WallClock, random: any RandomSource, logger: Logger, events: EventLog? = nil,
             tracer: Tracer = .disabled, environment: [String: String] = [:]
         ) {
             self.store = store
             self.upstream = upstream
+            self.services = services ?? upstream
             self.clock = clock
             self.wallClock = wallClock
             self.random = random
@@ -33,61 +36,6 @@ package final class AssetCache: Sendable {
             self.events = events ?? EventLog(wallClock: wallClock)
             self.tracer = tracer
             self.environment = environment
-        }
-    }
-
-    /// The configuration of the cache.
-    package struct Settings: Sendable {
-        /// The policy of a store that has none yet.
-        package var policy: PolicySettings
-        /// The settings for reads of absolute URLs.
-        package var absolute: OriginSettings
-        /// The hosts that absolute URLs may name.
-        package var allowedHosts: HostPatterns
-        /// The origins of the configuration; they replace stored origins of the same name.
-        package var origins: [Origin]
-        /// The number of threads for blocking file operations.
-        var diskThreads: Int
-        /// The maximum number of prefetch items in progress.
-        package var jobConcurrency: Int
-        /// The maximum numbers of items of prefetch jobs.
-        package var jobLimits: PrefetchSchedule.Limits
-        package var scrub: ScrubSchedule
-        /// The directory of the origins' credentials files; nil: no origin may name one.
-        package var credentialsDirectory: String?
-        /// The directory of the fallback files; nil: no origin may name one.
-        package var fallbackDirectory: String?
-        /// The price of a gigabyte (10^9 bytes) from the upstream, in any currency; nil: unknown.
-        package var pricePerGigabyte: Double?
-        /// The number of transfers queued for readers at which reads that need a fill are rejected.
-        package var maxQueuedFills: Int
-        /// Limits for media indices and playlists.
-        package var mediaLimits: MediaLimits
-        /// The longest wait of an asset list for the commit of the latest changes while jobs are unfinished.
-        package var listWait: Duration
-
-        package init(
-            policy: PolicySettings, absolute: OriginSettings, allowedHosts: HostPatterns, origins: [Origin],
-            diskThreads: Int = 4, jobConcurrency: Int = 16,
-            jobLimits: PrefetchSchedule.Limits = PrefetchSchedule.Limits(), scrub: ScrubSchedule = ScrubSchedule(),
-            credentialsDirectory: String? = nil, fallbackDirectory: String? = nil, pricePerGigabyte: Double? = nil,
-            maxQueuedFills: Int = 4096, mediaLimits: MediaLimits = MediaLimits(),
-            listWait: Duration = .milliseconds(25)
-        ) {
-            self.policy = policy
-            self.absolute = absolute
-            self.allowedHosts = allowedHosts
-            self.origins = origins
-            self.diskThreads = diskThreads
-            self.jobConcurrency = jobConcurrency
-            self.jobLimits = jobLimits
-            self.scrub = scrub
-            self.credentialsDirectory = credentialsDirectory
-            self.fallbackDirectory = fallbackDirectory
-            self.pricePerGigabyte = pricePerGigabyte
-            self.maxQueuedFills = maxQueuedFills
-            self.mediaLimits = mediaLimits
-            self.listWait = listWait
         }
     }
 
@@ -103,6 +51,8 @@ package final class AssetCache: Sendable {
     package let statistics: CacheStatistics
     package let scrubber: Scrubber
     package let encryption: EncryptionAdministration
+    /// This node's part in a fleet with etcd; nil: there is none.
+    package let fleet: FleetMember?
     /// The recent changes of state and warnings.
     package var events: EventLog { context.events }
     /// Starts the spans of requests.
@@ -157,8 +107,7 @@ package final class AssetCache: Sendable {
             peers: PeerNodes(
                 upstream: dependencies.upstream, loopName: loopName, uptime: uptime,
                 wallClock: dependencies.wallClock, logger: dependencies.logger),
-            wallClock: dependencies.wallClock, uptime: uptime,
-            random: dependencies.random, logger: dependencies.logger,
+            wallClock: dependencies.wallClock, uptime: uptime, random: dependencies.random, logger: dependencies.logger,
             loopName: loopName)
         let live = LiveCacheSettings(settings)
         let origins = OriginTable(absolute: settings.absolute, allowedHosts: settings.allowedHosts)
@@ -186,6 +135,9 @@ package final class AssetCache: Sendable {
         jobs = PrefetchJobs(prefetch: prefetch, context: context, resolver: resolver, configuration: configuration)
         statistics = CacheStatistics(
             context: context, origins: origins, scrubber: scrubber, encryption: encryption, settings: live)
+        fleet = FleetMember(
+            settings.fleet, services: dependencies.services, context: context, configuration: configuration,
+            evictions: evictions)
         clock = dependencies.clock
     }
 
@@ -233,7 +185,9 @@ package final class AssetCache: Sendable {
             estimate.store(bytes, ordering: .relaxed)
         }
         try evictor.measureDisk()
+        try await fleet?.prepare()
         phase.withLock { $0 = .ready }
+        fleet?.changed(.ready)
         context.events.publish(.readiness(isReady: true, reasons: []))
     }
 
@@ -288,6 +242,7 @@ package final class AssetCache: Sendable {
                     await self.logged("eviction failed", self.evictor.makeRoom)
                 }
             }
+            if let fleet = self.fleet { group.addTask { await fleet.run(clock: self.clock) } }
             group.addTask { await self.runMaintenance() }
             group.addTask { await self.scrubber.run(clock: self.clock) }
             group.addTask(priority: .utility) { await self.computeDigests() }
@@ -308,6 +263,7 @@ package final class AssetCache: Sendable {
     /// Starts the shutdown: readiness turns false, and reads in progress continue.
     package func drain() {
         phase.withLock { $0 = .draining }
+        fleet?.changed(.draining)
         context.events.publish(.readiness(isReady: false, reasons: ["The service is shutting down."]))
     }
 

@@ -31,15 +31,20 @@ package final class CacheConfiguration: Sendable {
     package func setPolicy(
         _ settings: PolicySettings, if precondition: Precondition = .none
     ) async throws(CacheError) -> RevisedPolicy {
+        try check(settings)
+        let revision = try await context.store.catalog.savePolicy(settings, if: precondition)
+        let revised = RevisedPolicy(settings: settings, revision: revision)
+        adopt(revised)
+        return revised
+    }
+
+    /// Throws `.invalidField` with the setting for which the policy cannot be in force.
+    func check(_ settings: PolicySettings) throws(CacheError) {
         try settings.validate()
         // The error names the setting that this call changes.
         let isOfTags = settings.tagQuotas != policy.settings.tagQuotas
         try settings.checkMinimums(
             of: quotas(under: settings, origins.all.map(\.origin)), field: isOfTags ? "tagQuotas" : "capacityBytes")
-        let revision = try await context.store.catalog.savePolicy(settings, if: precondition)
-        let revised = RevisedPolicy(settings: settings, revision: revision)
-        adopt(revised)
-        return revised
     }
 
     /// Loads the policy from the catalog.
@@ -81,7 +86,7 @@ package final class CacheConfiguration: Sendable {
     }
 
     /// Puts a policy in force without storing it.
-    private func adopt(_ policy: RevisedPolicy) {
+    func adopt(_ policy: RevisedPolicy) {
         policyState.withLock { $0 = policy }
         context.space.adopt(policy.settings)
         adoptQuotas()
@@ -95,7 +100,7 @@ package final class CacheConfiguration: Sendable {
     }
 
     /// Whether the configuration names the origin. The API can change it until its definition there changes.
-    private func isConfigured(_ name: String) -> Bool { live.current.originNames.contains(name) }
+    func isConfigured(_ name: String) -> Bool { live.current.originNames.contains(name) }
 
     /// Returns a mounted origin; throws `.notFound` if there is none of that name.
     package func origin(_ name: String) throws(CacheError) -> (origin: Origin, revision: Int64) {
@@ -136,12 +141,8 @@ package final class CacheConfiguration: Sendable {
         context.paths.forget(addresses)
     }
 
-    /// Mounts or changes an origin and stores it; transfers in progress keep the old settings.
-    ///
-    /// Throws `.preconditionFailed` if `precondition` does not hold, and `.invalidField` with the invalid setting.
-    package func setOrigin(
-        _ origin: Origin, if precondition: Precondition = .none
-    ) async throws(CacheError) -> (origin: Origin, revision: Int64, isNew: Bool) {
+    /// Throws `.invalidField` with the setting for which the origin cannot be mounted.
+    func check(_ origin: Origin) async throws(CacheError) {
         guard Origin.isValid(name: origin.name) else {
             throw .invalid(
                 "name",
@@ -155,6 +156,15 @@ package final class CacheConfiguration: Sendable {
         let policy = self.policy.settings
         try policy.checkMinimums(of: quotas(under: policy, others + [origin]), field: "quota.minBytes")
         try await checkFiles(of: origin)
+    }
+
+    /// Mounts or changes an origin and stores it; transfers in progress keep the old settings.
+    ///
+    /// Throws `.preconditionFailed` if `precondition` does not hold, and `.invalidField` with the invalid setting.
+    package func setOrigin(
+        _ origin: Origin, if precondition: Precondition = .none
+    ) async throws(CacheError) -> (origin: Origin, revision: Int64, isNew: Bool) {
+        try await check(origin)
         let former = origins[origin.name]?.origin.settings.addresses
         let isNew = former == nil
         let revision = try await context.store.catalog.saveOrigin(origin, if: precondition)

@@ -105,10 +105,11 @@ package struct EvictionAdministration: Sendable {
     /// `isErasure`: the keys of the assets, which must be stored encrypted, are deleted first, and running responses are
     /// cut (``Store/erase(_:at:)``); the report has the receipt.
     ///
-    /// Throws `.overloaded` if too many purges are running. The plan belongs to `owner`.
+    /// Throws `.overloaded` if too many purges are running. The plan belongs to `owner`, and keeps `request`.
     package func purge(
         _ selection: AssetSelection, keys: [String]? = nil, urls: [String]? = nil, isSoft: Bool = false,
-        isErasure: Bool = false, isDryRun: Bool, runsLater: Bool = false, by owner: TokenOwner? = nil
+        isErasure: Bool = false, isDryRun: Bool, runsLater: Bool = false, by owner: TokenOwner? = nil,
+        as request: PurgeRequest? = nil
     ) async throws(CacheError) -> EvictionReport {
         try await context.commits.flush()
         let chosen = try await choose(selection, keys: keys, urls: urls)
@@ -121,7 +122,7 @@ package struct EvictionAdministration: Sendable {
         report.pinnedAssets = chosen.count(where: \.isPinned)
         let plan = PurgePlan(
             id: context.random.identifier(), owner: owner, chosen: chosen, origin: selection.origin, isSoft: isSoft,
-            isErasure: isErasure, expiresAt: now + PurgePlanRegistry.lifetime)
+            isErasure: isErasure, request: request, expiresAt: now + PurgePlanRegistry.lifetime)
         if isSoft { report.freedBytes = 0 }
         guard isDryRun || report.isInBackground else {
             report.receipt = try await erase(plan)
@@ -132,6 +133,21 @@ package struct EvictionAdministration: Sendable {
         report.planID = plan.id
         if report.isInBackground { report.receipt = try await execute(plan.id, runsLater: true).receipt }
         return report
+    }
+
+    /// The same for the body of a request that was made at `time`.
+    func carryOut(
+        _ request: PurgeRequest, at time: Timestamp, runsLater: Bool = false, by owner: TokenOwner?
+    ) async throws(CacheError) -> EvictionReport {
+        try await purge(
+            request.selection(at: time), keys: request.keys, urls: request.urls, isSoft: request.isSoft,
+            isErasure: request.isErasure, isDryRun: request.isDryRun, runsLater: runsLater, by: owner, as: request)
+    }
+
+    /// The request and the token of a plan that was not started; nil for a plan of an eviction. Throws `.notFound`.
+    func request(of id: String) throws(CacheError) -> (request: PurgeRequest, owner: TokenOwner?)? {
+        let plan = try known.plan(id, at: now)
+        return plan.progress.state == .planned ? plan.request.map { ($0, plan.owner) } : nil
     }
 
     /// Deletes the keys of the assets if the plan is an erasure. A commit that is not made yet could store them again, so

@@ -40,6 +40,8 @@ package struct PurgePlan: Sendable {
     let origin: String?
     /// The ranges to evict, by asset; nil for a purge of whole assets.
     let ranges: [AssetID: [ByteRange]]?
+    /// The request of the purge; nil: none is known.
+    let request: PurgeRequest?
     var progress: Progress
     /// The purge that deletes its assets in the background; nil: none.
     private(set) var purge: PurgeRecord?
@@ -56,6 +58,7 @@ package struct PurgePlan: Sendable {
         assets = chosen.map(AssetVersion.init)
         origin = nil
         self.ranges = ranges
+        request = nil
         progress = Progress(
             planID: id, isSoft: false, assets: chosen.count, pinnedAssets: 0, bytes: bytes, expiresAt: expiresAt)
     }
@@ -63,11 +66,12 @@ package struct PurgePlan: Sendable {
     /// A plan to purge whole assets.
     init(
         id: String, owner: TokenOwner? = nil, chosen: [SelectedAsset], origin: String?, isSoft: Bool,
-        isErasure: Bool = false, expiresAt: Timestamp
+        isErasure: Bool = false, request: PurgeRequest? = nil, expiresAt: Timestamp
     ) {
         self.owner = owner
         assets = chosen.map(AssetVersion.init)
         self.origin = origin
+        self.request = request
         ranges = nil
         progress = Progress(
             planID: id, isSoft: isSoft, assets: chosen.count, pinnedAssets: chosen.count(where: \.isPinned),
@@ -77,7 +81,7 @@ package struct PurgePlan: Sendable {
 
     /// The plan of a purge that an earlier run of the service has begun.
     init(_ purge: PurgeRecord) {
-        (owner, assets, origin, ranges) = (purge.owner, [], nil, nil)
+        (owner, assets, origin, ranges, request) = (purge.owner, [], nil, nil, nil)
         progress = Progress(
             planID: purge.id, isSoft: false, assets: purge.assets, pinnedAssets: purge.pinnedAssets,
             bytes: purge.bytes, expiresAt: purge.expiresAt)

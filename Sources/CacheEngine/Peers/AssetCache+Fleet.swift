@@ -15,6 +15,7 @@ extension AssetCache {
             return true
         }
         guard isChanged else { return }
+        fleet?.changed(leaves ? .leaving : .ready)
         let reasons = leaves ? ["The node leaves its fleet."] : []
         context.events.publish(.readiness(isReady: !leaves, reasons: reasons))
     }

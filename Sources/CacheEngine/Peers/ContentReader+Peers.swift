@@ -33,6 +33,9 @@ extension ContentReader {
         case missing(next: Int64?)
     }
 
+    /// The value of ``PeerNodes/fleetField`` in an answer to another node; nil without etcd.
+    package var peerState: String? { context.peers.fleetFieldValue }
+
     /// Opens a read for another node. It starts no request to an upstream and asks no other node. A request with a body
     /// waits for an answer of the upstream that this node is about to get.
     ///

@@ -84,8 +84,10 @@ final class PeerInquiry: Sendable {
         record(node, head, error, isHit: offer != nil)
         let missing = head.flatMap { $0.status == 504 ? $0 : nil }
         let next = missing?.headers[PeerNodes.nextField].flatMap { Int64($0) }.flatMap(question.within)
+        let isCurrent = nodes.hasApplied(head?.headers[PeerNodes.fleetField])
         let isComing =
-            missing?.headers[PeerNodes.comingField] != nil && question.admitsComing(at: nodes.wallClock.now())
+            isCurrent && missing?.headers[PeerNodes.comingField] != nil
+            && question.admitsComing(at: nodes.wallClock.now())
         let transfers = state.withLock { state in
             state.left -= 1
             if isComing { state.coming = node }
@@ -118,7 +120,8 @@ final class PeerInquiry: Sendable {
     private func offer(in head: UpstreamHead) -> (range: ByteRange, isWhole: Bool)? {
         // The oldest age of a cache (RFC 9111 §1.2.2).
         let age = min(max(0, head.headers["Age"].flatMap { Int64($0) } ?? 0), 1 << 31)
-        guard head.status == 206, question.admits(age: age, at: nodes.wallClock.now()),
+        guard head.status == 206, nodes.hasApplied(head.headers[PeerNodes.fleetField]),
+            question.admits(age: age, at: nodes.wallClock.now()),
             case .run(let run, let length?)? = head.headers["Content-Range"].flatMap(ContentRange.parse)
         else { return nil }
         guard run.lowerBound == question.firstByte(ofLength: length), run.upperBound <= length else { return nil }

@@ -16,10 +16,25 @@ package final class PeerNodes: Sendable {
     }
 
     private struct State {
+        /// The settings, with the nodes that were discovered.
         var settings = PeerSettings()
+        var configured: [String] = []
+        var discovered: [String] = []
         var nodes: [String: Node] = [:]
         /// The time of the last purge of an origin; the empty name stands for all.
         var purges: [String: Timestamp] = [:]
+        /// The number of the last applied purge of the fleet, and the uptime of the last contact with etcd; nil: there is
+        /// no etcd.
+        var applied: (purges: Int64, contact: Duration?)?
+
+        /// Merges the configured and the discovered nodes. Nodes that stay keep their state.
+        mutating func merge() {
+            settings.nodes = configured + discovered.filter { !configured.contains($0) }
+            let known = nodes
+            nodes = Dictionary(
+                settings.nodes.map { ($0, known[$0] ?? Node(figures: PeerFigures(node: $0))) }, uniquingKeysWith: { $1 }
+            )
+        }
     }
 
     /// The failures in a row after which a node is not asked for ``pause``.
@@ -31,12 +46,17 @@ package final class PeerNodes: Sendable {
     private static let maxQuestions = 256
     /// The time limit for the first of the bytes that a node has offered.
     private static let offerLimit = Duration.seconds(3)
+    /// The time limit of a question about etcd.
+    private static let lagLimit = Duration.seconds(1)
     /// The field that marks a request of a node. Its value is the name of the process.
     package static let field = "Larder-Peer"
     /// The field of a response without the first byte: the offset of the first byte that the node has.
     package static let nextField = "Larder-Next-Byte"
     /// The field of such a response if the node is about to request the first byte from the upstream.
     package static let comingField = "Larder-Coming"
+    /// The field of all responses to nodes in a fleet with etcd: the number of the last applied purge, and the milliseconds
+    /// since the last contact with etcd, unless there was none, as `12;lag=500`.
+    package static let fleetField = "Larder-Fleet"
 
     /// Guards the settings and the state of the nodes.
     private let state = Mutex(State())
@@ -61,11 +81,17 @@ package final class PeerNodes: Sendable {
     /// Replaces the settings. Nodes that stay keep their state.
     package func update(_ settings: PeerSettings) {
         state.withLock { state in
-            state.settings = settings
-            let known = state.nodes
-            state.nodes = Dictionary(
-                settings.nodes.map { ($0, known[$0] ?? Node(figures: PeerFigures(node: $0))) }, uniquingKeysWith: { $1 }
-            )
+            (state.settings, state.configured) = (settings, settings.nodes)
+            state.merge()
+        }
+    }
+
+    /// Replaces the nodes that were found in etcd; they are asked like configured ones.
+    func discovered(_ urls: [String]) {
+        state.withLock { state in
+            guard state.discovered != urls else { return }
+            state.discovered = urls
+            state.merge()
         }
     }
 
@@ -95,12 +121,61 @@ package final class PeerNodes: Sendable {
         state.withLock { [$0.purges[origin], $0.purges[""]].compactMap(\.self).max() }
     }
 
+    // MARK: State of the fleet
+
+    /// This node has applied the purges up to this number. `contact`: the uptime of the last contact with etcd.
+    func applied(purges: Int64, contact: Duration?) { state.withLock { $0.applied = (purges, contact) } }
+
+    /// The value of ``fleetField``; nil without etcd.
+    package var fleetFieldValue: String? {
+        let now = uptime()
+        return state.withLock { $0.applied }.map { applied in
+            "\(applied.purges)" + (applied.contact.map { ";lag=\(max(0, (now - $0).wholeMilliseconds))" } ?? "")
+        }
+    }
+
+    /// Whether a node's copies are from after all purges that this node has applied.
+    func hasApplied(_ field: String?) -> Bool {
+        guard let own = state.withLock({ $0.applied?.purges }) else { return true }
+        return field.flatMap { Int64($0.prefix { $0 != ";" }) }.map { $0 >= own } ?? false
+    }
+
+    /// Asks all nodes for the time since their last contact with etcd. One element for each node that answers; nil: it had
+    /// none.
+    func lags() async -> [Duration?] {
+        let (settings, nodes) = (state.withLock { $0.settings }, asked(isEncrypted: false, isAside: true))
+        return await withTaskGroup(of: [Duration?].self) { group in
+            for node in nodes {
+                group.addTask { await self.lag(of: node, settings) }
+            }
+            return await group.reduce(into: []) { $0 += $1 }
+        }
+    }
+
+    /// The time since the last contact of one node; empty if it does not answer.
+    private func lag(of node: String, _ settings: PeerSettings) async -> [Duration?] {
+        let question = PeerQuestion(
+            asset: AssetID(high: 0, low: 0), window: .whole, conditions: [:], isEncrypted: false, purgedAt: nil)
+        var request = request(to: node, question, question.window, settings)
+        request.method = .head
+        (request.originName, request.maxTransfers) = (Self.questionsName, Self.maxQuestions)
+        let limit = Self.lagLimit
+        request.timeouts = TransferTimeouts(connect: limit, firstByte: limit, idle: limit, total: limit)
+        guard let head = try? await HeadRequest.head(of: request, from: upstream),
+            let field = head.headers[Self.fleetField]
+        else { return [] }
+        let lag = field.split(separator: "=").last.flatMap { Int64($0) }
+        return [field.contains(";lag=") ? lag.map { .milliseconds($0) } : nil]
+    }
+
     /// The nodes that are asked now. `isEncrypted`: whether the bytes are of an encrypted origin.
-    func asked(isEncrypted: Bool) -> [String] {
+    /// `isAside`: also those that are not asked for some seconds.
+    func asked(isEncrypted: Bool, isAside: Bool = false) -> [String] {
         let now = uptime()
         return state.withLock { state in
             state.settings.nodes.filter { url in
-                guard let node = state.nodes[url], !node.figures.isSelf, node.asideUntil <= now else { return false }
+                guard let node = state.nodes[url], !node.figures.isSelf, isAside || node.asideUntil <= now
+                else { return false }
                 return !isEncrypted || state.settings.isConfidential(to: url)
             }
         }

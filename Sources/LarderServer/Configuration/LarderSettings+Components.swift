@@ -2,6 +2,9 @@ import CacheAPI
 import CacheCore
 import CacheEngine
 import CurlUpstream
+import EtcdClient
+import Foundation
+import Logging
 
 /// Mapping of the settings to the settings of each component.
 extension LarderSettings {
@@ -9,6 +12,7 @@ extension LarderSettings {
     func checkCAFiles() throws(SettingsError) {
         var files = origins.map { (key: "origins.\($0.name).tls.caFile", tls: $0.settings.tls) }
         files.append(("fleet.tls.caFile", TLSSettings(caFile: fleet.caFile)))
+        files.append(("fleet.etcd.caFile", TLSSettings(caFile: fleet.etcdCAFile)))
         for (key, tls) in files {
             do throws(CacheError) {
                 try tls.checkCAFile()
@@ -36,14 +40,37 @@ extension LarderSettings {
             limit: fleet.timeout, maxTransfers: pool(files).maxTransfers / 2)
     }
 
+    /// The settings of the fleet with etcd; nil without etcd.
+    private var fleetMember: FleetMember.Settings? {
+        guard !fleet.etcdEndpoints.isEmpty else { return nil }
+        let tls = TLSSettings(
+            caFile: fleet.etcdCAFile, certificateFile: fleet.etcdCertificateFile, keyFile: fleet.etcdKeyFile)
+        return FleetMember.Settings(
+            fleet: fleet.name, node: fleet.node ?? ProcessInfo.processInfo.hostName, url: fleet.advertise ?? "",
+            etcd: EtcdSettings(endpoints: fleet.etcdEndpoints, tls: tls, user: fleet.etcdUser),
+            keys: fleet.keys.map(\.exposed), maxLag: fleet.maxLag, catchUp: fleet.catchUp,
+            version: LarderCommand.version)
+    }
+
+    /// The worker pools for content, and for requests to other services, such as etcd. They share no limit.
+    func pools(_ files: OpenFileBudget, logger: Logger) -> (content: CurlWorkerPool, services: CurlWorkerPool) {
+        let services = CurlPoolSettings(workers: 1, maxTransfers: 64, userAgent: "larder/" + LarderCommand.version)
+        return (
+            CurlWorkerPool(settings: pool(files), clock: ContinuousClock(), logger: logger),
+            CurlWorkerPool(settings: services, clock: ContinuousClock(), logger: logger)
+        )
+    }
+
     /// The settings of the cache engine.
     var cache: AssetCache.Settings {
-        AssetCache.Settings(
+        var cache = AssetCache.Settings(
             policy: policy, absolute: urlOrigin, allowedHosts: HostPatterns(upstream.allowedHosts), origins: origins,
             jobConcurrency: jobConcurrency, jobLimits: limits.jobs, scrub: scrub,
             credentialsDirectory: credentialsDirectory,
             fallbackDirectory: fallbackDirectory, pricePerGigabyte: upstream.pricePerGigabyte,
             maxQueuedFills: limits.maxQueuedFills, mediaLimits: limits.media)
+        cache.fleet = fleetMember
+        return cache
     }
 
     /// The settings of the HTTP API.

@@ -1,5 +1,6 @@
 import CacheAPI
 import CacheCore
+import EtcdClient
 import Foundation
 import ReaderAccess
 
@@ -26,6 +27,7 @@ extension LarderSettings {
         listen.inherited = inherited
         try readTokenFiles()
         try readFleetKeys()
+        try readEtcdUser()
         try checkTogether()
     }
 
@@ -105,8 +107,38 @@ extension LarderSettings {
         fleet.keys = keys.map { MaskedSecret($0) }
     }
 
+    /// Reads the user of etcd.
+    private mutating func readEtcdUser() throws(SettingsError) {
+        guard let path = fleet.etcdCredentialsFile else { return }
+        guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
+            throw SettingsError("fleet.etcd.credentialsFile", "\"\(path)\" cannot be read")
+        }
+        let line = text.trimmingCharacters(in: .whitespacesAndNewlines)
+        guard let colon = line.firstIndex(of: ":"), colon != line.startIndex, !line.contains(where: \.isNewline) else {
+            throw SettingsError("fleet.etcd.credentialsFile", "\"\(path)\" must have the form user:password")
+        }
+        fleet.etcdUser = EtcdSettings.User(
+            name: String(line[..<colon]), password: String(line[line.index(after: colon)...]))
+    }
+
+    /// Validates the settings of etcd.
+    private func checkEtcd() throws(SettingsError) {
+        guard !fleet.etcdEndpoints.isEmpty else { return }
+        guard !fleet.keys.isEmpty else {
+            throw SettingsError("fleet.keyFile", "is required by fleet.etcd.endpoints")
+        }
+        if (fleet.etcdCertificateFile == nil) != (fleet.etcdKeyFile == nil) {
+            let missing = fleet.etcdKeyFile == nil ? "keyFile" : "certificateFile"
+            throw SettingsError("fleet.etcd.\(missing)", "is required by the other file of the certificate")
+        }
+        guard fleet.maxLag >= .seconds(5) else {
+            throw SettingsError("fleet.maxLag", "must be at least 5s: the state is read every 3 s")
+        }
+    }
+
     /// Validates the settings of the fleet.
     private func checkFleet() throws(SettingsError) {
+        try checkEtcd()
         if fleet.certificateFile != nil, fleet.certificateKeyFile == nil {
             throw SettingsError("fleet.tls.keyFile", "is required by fleet.tls.certificateFile")
         }

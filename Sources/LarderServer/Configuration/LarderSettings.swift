@@ -1,6 +1,7 @@
 import CacheAPI
 import CacheCore
 import CacheEngine
+import EtcdClient
 import Logging
 import WebTokens
 
@@ -61,6 +62,22 @@ struct FleetSettings: Hashable, Sendable {
     var timeout = Duration.milliseconds(50)
     /// The time between the failing readiness check and the closing of the listener at shutdown; zero: `shutdownDelay`.
     var leaveTimeout = Duration.zero
+    /// The name of the fleet in etcd.
+    var name = "larder"
+    /// The name of this node in etcd; nil: the name of the host.
+    var node: String?
+    /// The base URL for other nodes; nil: they do not ask this one.
+    var advertise: String?
+    /// The base URLs of the members of etcd; empty: the fleet has none.
+    var etcdEndpoints: [String] = []
+    var etcdCAFile, etcdCertificateFile, etcdKeyFile: String?
+    /// The file with the user of etcd; nil: etcd requires no authentication.
+    var etcdCredentialsFile: String?
+    /// The user in the file.
+    var etcdUser: EtcdSettings.User?
+    /// The time without etcd after which a node asks the others whether it may serve.
+    var maxLag = Duration.seconds(10)
+    var catchUp = FleetMember.CatchUp.require
 }
 
 /// Master keys of encrypted origins.

@@ -7,7 +7,7 @@ import WebTokens
 extension Setting<LarderSettings> {
     /// All settings except those of origins and tags, in output order.
     static var all: [Setting] {
-        listener + service + encryption + fleet + telemetry + policy + upstream + access + limits
+        listener + service + encryption + fleet + etcd + telemetry + policy + upstream + access + limits
     }
 
     /// Address, certificates and fast path of the listener.
@@ -161,6 +161,53 @@ extension Setting<LarderSettings> {
                 "fleet.leaveTimeout", \.fleet.leaveTimeout, .duration(allowsZero: true, example: "10m"),
                 "time for which a stopped node that is no longer ready still serves, so that others fetch its bytes; "
                     + "`0s`: `limits.shutdownDelay`"
+            ).fixed(),
+        ]
+    }
+
+    /// The desired state of a fleet.
+    private static var etcd: [Setting] {
+        [
+            Setting(
+                "fleet.etcd.endpoints", list: \.fleet.etcdEndpoints, .nodeURL,
+                "base URLs of the members of etcd, which has origins, policy and purges of all nodes; requires "
+                    + "`fleet.keyFile`"
+            ).fixed(),
+            Setting(
+                "fleet.etcd.caFile", optional: \.fleet.etcdCAFile, .path,
+                "PEM certificates of the authorities of etcd, in place of those of the system"
+            ).fixed(),
+            Setting(
+                "fleet.etcd.certificateFile", optional: \.fleet.etcdCertificateFile, .path,
+                "PEM certificate chain that this node presents to etcd; requires `fleet.etcd.keyFile`"
+            ).fixed(),
+            Setting(
+                "fleet.etcd.keyFile", optional: \.fleet.etcdKeyFile, .path,
+                "PEM private key; requires `fleet.etcd.certificateFile`"
+            ).fixed(),
+            Setting(
+                "fleet.etcd.credentialsFile", optional: \.fleet.etcdCredentialsFile, .path,
+                "file with `user:password` of etcd"
+            ).fixed(),
+            Setting(
+                "fleet.name", \.fleet.name, .fleetName, "name of the fleet in etcd"
+            ).fixed(),
+            Setting(
+                "fleet.node", optional: \.fleet.node, .fleetName,
+                "name of this node, which no other node has; default: the name of the host"
+            ).fixed(),
+            Setting(
+                "fleet.advertise", optional: \.fleet.advertise, .nodeURL,
+                "base URL at which other nodes reach this one; with etcd they find it there"
+            ).fixed(),
+            Setting(
+                "fleet.maxLag", \.fleet.maxLag, .duration(example: "10s"),
+                "time without etcd after which the node asks the others: if one of them reaches etcd, it is not ready "
+                    + "until it does, too"
+            ).fixed(),
+            Setting(
+                "fleet.catchUp", \.fleet.catchUp, .choice,
+                "a node that reaches neither etcd nor another node: `require` makes it not ready, `serve` lets it serve"
             ).fixed(),
         ]
     }

@@ -33,6 +33,18 @@ extension SettingCodec<String> {
             }, write: { $0 })
     }
 
+    /// A name that is part of a key of etcd.
+    static var fleetName: SettingCodec {
+        SettingCodec(
+            "1 to 64 letters, digits, `.`, `_` and `-`", example: "larder-1",
+            parse: { text in
+                let isName = text.utf8.allSatisfy { byte in
+                    FieldText.isDigit(byte) || ".-_".utf8.contains(byte) || (byte | 32 >= 97 && byte | 32 <= 122)
+                }
+                return isName && (1...64).contains(text.utf8.count) ? text : nil
+            }, write: { $0 })
+    }
+
     /// The URL of a JWK set.
     static var keySetURL: SettingCodec {
         SettingCodec(

@@ -41,17 +41,17 @@ enum Larder {
         logger.info("open files", metadata: files.metadata(connections: connections))
         try settings.checkCAFiles()
         let store = try await openStore(settings, files, logger: logger)
-        let pool = CurlWorkerPool(settings: settings.pool(files), clock: ContinuousClock(), logger: logger)
+        let (pool, services) = settings.pools(files, logger: logger)
         let readers = try await readerSources(settings, pool, store, logger: logger)
         let tracing = try Tracing(settings.telemetry, logger: logger)
         let cache = AssetCache(
             dependencies: AssetCache.Dependencies(
-                store: store, upstream: pool, clock: ContinuousClock(), wallClock: SlewedClock(),
+                store: store, upstream: pool, services: services, clock: ContinuousClock(), wallClock: SlewedClock(),
                 random: SystemRandomSource(), logger: logger, events: events,
                 tracer: tracing.tracer, environment: ProcessInfo.processInfo.environment),
             settings: settings.cache)
-        try await prepare(cache)
         cache.peers.update(settings.peers(files))
+        try await prepare(cache)
         let counter = apiSettings(settings, readers, connections: connections)
         let live = LiveAPISettings(counter)
         readers.attach(live)
@@ -80,7 +80,7 @@ enum Larder {
         let outcome = await Result.of {
             try await run(background, server, tracing.exporter, supervisor, settings, logger: logger)
         }
-        await close(pool, store, isOrderly: outcome.isSuccess, logger: logger)
+        await close([pool, services], store, isOrderly: outcome.isSuccess, logger: logger)
         if case .failure(let error) = outcome, !isServing.load(ordering: .relaxed) {
             throw listenFault(error, settings.listen.address)
         }
@@ -232,9 +232,9 @@ enum Larder {
 
     /// Ends the transfers and closes the catalog.
     private static func close(
-        _ pool: CurlWorkerPool, _ store: Store, isOrderly: Bool, logger: Logger
+        _ pools: [CurlWorkerPool], _ store: Store, isOrderly: Bool, logger: Logger
     ) async {
-        await pool.shutdownInBackground()
+        for pool in pools { await pool.shutdownInBackground() }
         do {
             try store.close(isOrderly: isOrderly)
             logger.notice("stopped")

@@ -1,4 +1,4 @@
-import CacheAPI
+@testable import CacheAPI
 @testable import CacheCore
 @testable import CacheEngine
 @testable import CacheSimulation
@@ -199,6 +199,19 @@ enum Samples {
         at: time, reason: .freeDisk, assetID: id, key: "k", origin: "media", bytes: 10, ranges: [0..<10])
 
     static let purgePlan = PurgePlan(id: "p", chosen: [], origin: nil, isSoft: true, expiresAt: time).progress
+    static let fleetPurge = FleetPurgeProgress(number: 3, appliedBy: ["a"], pending: ["b"])
+    static let fleet = FleetDocument(
+        node: "larder-1", state: "ready", acceptsPeers: true, peers: [.init(PeerFigures(node: "http://b"))],
+        etcd: .value(
+            FleetDocument.Etcd(
+                FleetReport(
+                    fleet: "f", node: "a", lag: .seconds(1), lastError: "e", fault: "f", purges: 3,
+                    originFaults: ["o": "e"],
+                    nodes: [
+                        FleetNode(
+                            name: "a", store: "s", url: "http://a", version: "1", state: "ready", purges: 3,
+                            capacityBytes: 10, usedBytes: 5, at: time)
+                    ]), at: time)))
     static let simulations = SimulationResults(
         window: .seconds(60), reads: 3, sampleShare: 0.5,
         simulations: [SimulationResult(of: ReadTrace(epoch: time), since: time, under: .lru, capacityBytes: 1 << 20)],

@@ -24,6 +24,9 @@ import Testing
         "upstream.workers": "3", "upstream.dns.maxAge": "3s",
         "upstream.connectionMaxAge": "3s", "limits.maxConnections": "3", "limits.drainTimeout": "3s",
         "limits.shutdownDelay": "3s", "fleet.leaveTimeout": "3s",
+        "fleet.etcd.endpoints": "http://127.0.0.1:2379", "fleet.etcd.caFile": "ca", "fleet.etcd.certificateFile": "c",
+        "fleet.etcd.keyFile": "k", "fleet.etcd.credentialsFile": "u", "fleet.name": "f", "fleet.node": "n",
+        "fleet.advertise": "http://127.0.0.1:8080", "fleet.maxLag": "30s", "fleet.catchUp": "serve",
     ]
 
     @Test("A setting without reload keeps the running value and needs a restart")

@@ -9,6 +9,13 @@ extension ContentResponder {
     /// The response is 206 with the stored fields and `Age`; its range begins at the first requested byte and can be
     /// shorter than requested. Without the first byte it is 504 with `Larder-Next-Byte` or `Larder-Coming`.
     func answerPeer(_ call: ContentCall, _ note: RequestLogContext) async -> ContentResponse {
+        // Purges that are applied while the answer is made count for the next one.
+        let state = reader.peerState
+        let response = await answer(toPeer: call, note)
+        return state.map { response.adding(.larderFleet, $0) } ?? response
+    }
+
+    private func answer(toPeer call: ContentCall, _ note: RequestLogContext) async -> ContentResponse {
         do throws(CacheError) {
             let peers = gate.live.values.peers
             guard peers.admit(call.credentials) else {

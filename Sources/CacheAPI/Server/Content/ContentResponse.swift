@@ -1,5 +1,6 @@
 import CacheCore
 import CacheEngine
+import HTTPTypes
 import NIOCore
 import NIOHTTP1
 
@@ -36,6 +37,13 @@ final class ContentResponse: Sendable {
 
     /// The read; nil for a problem document and for an empty body.
     var read: ContentRead? { if case .content(let body, _) = body { body.read } else { nil } }
+
+    /// The same response with a further header field.
+    func adding(_ name: HTTPField.Name, _ value: String) -> ContentResponse {
+        var head = head
+        head.headers.add(name: name.rawName, value: value)
+        return ContentResponse(head: head, body: body, note: note, line: line, logged: logged, isSigned: isSigned)
+    }
 
     /// Records sent bytes of a problem document.
     func sent(_ bytes: Int) { note.update { $0.sentBytes += Int64(bytes) } }

@@ -14,6 +14,26 @@ package struct Revised<Value: Sendable>: Sendable {
     }
 }
 
+/// The state of a fleet that a store has applied.
+package struct FleetRecord: Hashable, Codable, Sendable {
+    /// The name of the fleet.
+    package var fleet: String
+    /// The name of this store, by which two nodes with one name are told apart.
+    package var store: String
+    /// The number of the last purge.
+    package var purges: Int64
+    /// The revisions of the fleet's origins, by name.
+    package var origins: [String: Int64] = [:]
+    /// The revision of the fleet's policy; 0: the fleet has none.
+    package var policy: Int64 = 0
+
+    package init(fleet: String, store: String, purges: Int64) {
+        self.fleet = fleet
+        self.store = store
+        self.purges = purges
+    }
+}
+
 /// Origins and the policy, with optimistic concurrency control by revision numbers.
 extension Catalog {
     /// Returns all origins in the order of their names.
@@ -74,14 +94,52 @@ extension Catalog {
         }
     }
 
+    /// The state of the fleet that was applied last; nil: none.
+    package func fleetRecord() async throws(CacheError) -> FleetRecord? {
+        try await read { db in
+            try String.fetchOne(db, sql: "SELECT value FROM meta WHERE name = 'fleet'").map {
+                try RowCoding.value(json: $0)
+            }
+        }
+    }
+
+    /// Applies a state of the fleet in one transaction: stores the record with the origins and the policy that have
+    /// changed, and deletes origins. Their revisions are those of the fleet.
+    package func apply(
+        _ record: FleetRecord, saving origins: [Revised<Origin>] = [], deleting deleted: Set<String> = [],
+        policy: Revised<PolicySettings>? = nil
+    ) async throws(CacheError) {
+        let secrets = secrets
+        try await write { db in
+            for name in deleted { try db.execute(sql: "DELETE FROM origins WHERE name = ?", arguments: [name]) }
+            for origin in origins { try Self.save(origin.value, at: origin.revision, secrets, db) }
+            if let policy { try Self.save(policy.value, at: policy.revision, db) }
+            // A later change without the fleet must not repeat a revision.
+            for revision in origins.map(\.revision) + [policy?.revision].compactMap(\.self) {
+                try db.execute(
+                    sql: """
+                        INSERT INTO meta (name, value) VALUES ('revision', ?)
+                        ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)
+                        """, arguments: [revision])
+            }
+            try db.execute(
+                sql: "INSERT OR REPLACE INTO meta (name, value) VALUES ('fleet', ?)",
+                arguments: [try RowCoding.json(record)])
+        }
+    }
+
     /// Inserts or replaces an origin; returns its new revision.
     private static func save(_ origin: Origin, _ secrets: SecretBox, _ db: Database) throws -> Int64 {
         let revision = try nextRevision(db)
+        try save(origin, at: revision, secrets, db)
+        return revision
+    }
+
+    private static func save(_ origin: Origin, at revision: Int64, _ secrets: SecretBox, _ db: Database) throws {
         let settings = try secrets.seal(StoredSettings.text(of: origin.settings))
         try db.execute(
             sql: "INSERT OR REPLACE INTO origins (name, revision, sealed_settings) VALUES (?, ?, ?)",
             arguments: [origin.name, revision, settings])
-        return revision
     }
 
     /// Returns the policy; nil if none was ever saved.
@@ -99,11 +157,15 @@ extension Catalog {
         try await write { db in
             try Self.check(precondition, try Int64.fetchOne(db, sql: "SELECT revision FROM policy"))
             let revision = try Self.nextRevision(db)
-            try db.execute(
-                sql: "INSERT OR REPLACE INTO policy (only, revision, settings) VALUES (1, ?, ?)",
-                arguments: [revision, StoredSettings.text(of: policy)])
+            try Self.save(policy, at: revision, db)
             return revision
         }
+    }
+
+    private static func save(_ policy: PolicySettings, at revision: Int64, _ db: Database) throws {
+        try db.execute(
+            sql: "INSERT OR REPLACE INTO policy (only, revision, settings) VALUES (1, ?, ?)",
+            arguments: [revision, StoredSettings.text(of: policy)])
     }
 
     /// Decodes a row of `origins`.

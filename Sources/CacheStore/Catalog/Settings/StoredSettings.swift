@@ -1,16 +1,16 @@
-import CacheCore
+package import CacheCore
 
-/// Settings as the catalog stores them: JSON documents with the members of the API's documents.
-enum StoredSettings {
+/// Settings as the catalog and the fleet store them: JSON documents with the members of the API's documents.
+package enum StoredSettings {
     /// The text for an origin. It is always sealed, because its headers are secrets: a list of pairs, in order.
-    static func text(of settings: OriginSettings) -> String {
+    package static func text(of settings: OriginSettings) -> String {
         let headers = settings.headers.fields.map { JSON.array([.string($0.name), .string($0.value)]) }
         return Setting<OriginSettings>.all.json(of: settings, after: ["headers": .array(headers)]).text
     }
 
     /// Decodes the settings of an origin. Absent members get their defaults. Throws `storageCorrupt` if the text has
     /// another form.
-    static func origin(_ text: String) throws(CacheError) -> OriginSettings {
+    package static func origin(_ text: String) throws(CacheError) -> OriginSettings {
         var settings = OriginSettings(baseURL: "")
         let json = try read(text, besides: ["headers"], into: &settings, Setting<OriginSettings>.all) {
             $0["readTimeout"] == nil ? $0 : converted(origin: $0)
@@ -20,14 +20,14 @@ enum StoredSettings {
     }
 
     /// The text for the policy.
-    static func text(of policy: PolicySettings) -> String {
+    package static func text(of policy: PolicySettings) -> String {
         let quotas = policy.tagQuotas.sorted { $0.key < $1.key }
             .map { JSON.Member($0.key, Setting<Quota>.all.json(of: $0.value)) }
         return Setting<PolicySettings>.all.json(of: policy, after: ["tagQuotas": .object(quotas)]).text
     }
 
     /// Decodes the policy; as ``origin(_:)``.
-    static func policy(_ text: String) throws(CacheError) -> PolicySettings {
+    package static func policy(_ text: String) throws(CacheError) -> PolicySettings {
         var policy = PolicySettings()
         let json = try read(text, besides: ["tagQuotas"], into: &policy, Setting<PolicySettings>.all) {
             $0["grace"] == nil ? $0 : converted(policy: $0)

@@ -1,0 +1,243 @@
+import CacheCore
+import CacheStore
+import Cryptography
+import EtcdClient
+import Synchronization
+
+/// The desired state of a fleet in etcd: origins, policy, purges and nodes. Thread-safe.
+///
+/// | key below `/larder/FLEET/` | value |
+/// |---|---|
+/// | `state/origins/NAME` | ``StoredSettings`` of an origin, sealed with a key of the nodes |
+/// | `state/policy` | ``StoredSettings`` of the policy |
+/// | `state/purges/NUMBER` | ``FleetPurge``, for seven days |
+/// | `state/purge` | the number of the last purge |
+/// | `nodes/NAME` | ``FleetNode``, with the lease of the node |
+///
+/// The revision of an origin or the policy is that of etcd, so that `If-Match` works at each node.
+final class DesiredState: Sendable {
+    /// The state at one revision.
+    struct Snapshot: Sendable {
+        /// The number of the last purge.
+        var lastPurge: Int64 = 0
+        /// Purges after the requested number, in order; at most ``batch``.
+        var purges: [(number: Int64, value: [UInt8])] = []
+        /// Revisions by name.
+        var origins: [String: Int64] = [:]
+        /// Nil: the fleet has no policy.
+        var policy: Revised<PolicySettings>?
+        var nodes: [FleetNode] = []
+    }
+
+    /// The time for which a node can be away without missing a purge.
+    static let purgeLifetime = Duration.seconds(7 * 86400)
+    /// The number of purges that are kept. A node that has missed more has to confirm all content.
+    private static let mostPurges: Int64 = 4000
+    /// The largest purge: all together must leave room in etcd's quota of 2 GB.
+    private static let maxBytes = 128 << 10
+    private static let batch = 100
+    /// The number of attempts to number a purge while other nodes do the same.
+    private static let mostAttempts = 20
+    /// The age at which the lease of purges is replaced, in relation to ``purgeLifetime`` short.
+    private static let leaseAge = Duration.seconds(3600)
+
+    let etcd: EtcdClient
+    private let root: String
+    /// The keys of the nodes: the first one seals, all open.
+    private let keys: [SymmetricKey]
+    private let uptime: @Sendable () -> Duration
+    /// Guards the lease for purges with the uptime of its creation.
+    private let purgeLease = Mutex<(id: Int64, since: Duration)?>(nil)
+
+    init(_ etcd: EtcdClient, fleet: String, keys: [String], uptime: @escaping @Sendable () -> Duration) {
+        self.etcd = etcd
+        root = "/larder/\(fleet)/"
+        self.keys = keys.map {
+            HashFunction.sha256.derivedKey(from: SymmetricKey(Array($0.utf8)), for: "larder fleet settings")
+        }
+        self.uptime = uptime
+    }
+
+    /// The prefix of the keys whose change concerns all nodes.
+    var statePrefix: String { root + "state/" }
+    private var originsPrefix: String { root + "state/origins/" }
+    private var policyKey: String { root + "state/policy" }
+    private var purgesPrefix: String { root + "state/purges/" }
+    private var lastPurgeKey: String { root + "state/purge" }
+    private var nodesPrefix: String { root + "nodes/" }
+
+    /// The key of a purge; keys have the order of the numbers.
+    private func purgeKey(_ number: Int64) -> String {
+        let digits = String(number)
+        return purgesPrefix + String(repeating: "0", count: max(0, 19 - digits.count)) + digits
+    }
+
+    // MARK: Reading
+
+    /// The present state, with the purges after `number`.
+    func snapshot(after number: Int64) async throws(CacheError) -> Snapshot {
+        let end = EtcdTransaction.Operation.end(of: purgesPrefix)
+        let result = try await etcd.commit(
+            EtcdTransaction([
+                .get(lastPurgeKey), .range(from: purgeKey(number + 1), to: end, limit: Self.batch),
+                .list(originsPrefix, keysOnly: true), .get(policyKey), .list(nodesPrefix),
+            ]))
+        guard result.entries.count == 5 else { throw EtcdClient.malformed }
+        var snapshot = Snapshot()
+        if let last = result.entries[0].first { snapshot.lastPurge = try Self.number(in: last) }
+        for entry in result.entries[1] {
+            guard let number = Int64(entry.key.dropFirst(purgesPrefix.count)) else { continue }
+            snapshot.purges.append((number, entry.value))
+        }
+        for entry in result.entries[2] {
+            snapshot.origins[String(entry.key.dropFirst(originsPrefix.count))] = entry.revision
+        }
+        if let entry = result.entries[3].first {
+            let settings = try StoredSettings.policy(String(decoding: entry.value, as: UTF8.self))
+            snapshot.policy = Revised(value: settings, revision: entry.revision)
+        }
+        snapshot.nodes = nodes(in: result.entries[4])
+        return snapshot
+    }
+
+    /// The nodes with a live lease, in the order of their names.
+    func nodes() async throws(CacheError) -> [FleetNode] {
+        let result = try await etcd.commit(EtcdTransaction([.list(nodesPrefix)]))
+        return nodes(in: result.entries.first ?? [])
+    }
+
+    /// Entries of another form are left out: they are of a later version.
+    private func nodes(in entries: [EtcdEntry]) -> [FleetNode] {
+        entries.compactMap { entry in
+            guard var node: FleetNode = try? JSONParser.parse(entry.value).decode(isStrict: false) else { return nil }
+            node.name = String(entry.key.dropFirst(nodesPrefix.count))
+            node.revision = entry.revision
+            return node
+        }
+    }
+
+    private static func number(in entry: EtcdEntry) throws(CacheError) -> Int64 {
+        guard let number = Int64(String(decoding: entry.value, as: UTF8.self)) else { throw EtcdClient.malformed }
+        return number
+    }
+
+    /// The present settings of these origins; one that was deleted meanwhile is left out.
+    func origins(_ names: [String]) async throws(CacheError) -> [Revised<Origin>] {
+        var (origins, rest): ([Revised<Origin>], _) = ([], names[...])
+        while !rest.isEmpty {
+            let batch = rest.prefix(Self.batch)
+            rest = rest.dropFirst(Self.batch)
+            let result = try await etcd.commit(EtcdTransaction(batch.map { .get(originsPrefix + $0) }))
+            for entry in result.entries.joined() {
+                let name = String(entry.key.dropFirst(originsPrefix.count))
+                let settings = try StoredSettings.origin(try opened(entry))
+                origins.append(Revised(value: Origin(name: name, settings: settings), revision: entry.revision))
+            }
+        }
+        return origins
+    }
+
+    // MARK: Changes
+
+    /// Stores an origin; returns its revision. Throws `.preconditionFailed` if the precondition does not hold.
+    func save(_ origin: Origin, if precondition: Precondition) async throws(CacheError) -> Int64 {
+        let key = originsPrefix + origin.name
+        let sealed = try sealed(StoredSettings.text(of: origin.settings), as: key)
+        return try await change(key, .put(key, sealed), if: precondition)
+    }
+
+    /// Deletes an origin. Throws `.preconditionFailed` if the precondition does not hold.
+    func deleteOrigin(_ name: String, if precondition: Precondition) async throws(CacheError) -> Int64 {
+        try await change(originsPrefix + name, .delete(originsPrefix + name), if: precondition)
+    }
+
+    /// Stores the policy; returns its revision. Throws `.preconditionFailed` if the precondition does not hold.
+    func save(_ policy: PolicySettings, if precondition: Precondition) async throws(CacheError) -> Int64 {
+        let value = Array(StoredSettings.text(of: policy).utf8)
+        return try await change(policyKey, .put(policyKey, value), if: precondition)
+    }
+
+    /// Stores a purge; returns its number. Throws `.payloadTooLarge` if it exceeds the limit of etcd.
+    func add(_ purge: FleetPurge) async throws(CacheError) -> Int64 {
+        let value = purge.jsonBytes
+        guard value.count <= Self.maxBytes else {
+            throw CacheError(
+                .payloadTooLarge, "A purge in a fleet has at most \(Self.maxBytes) bytes: divide it into several ones.")
+        }
+        for _ in 0..<Self.mostAttempts {
+            let present = try await etcd.commit(EtcdTransaction([.get(lastPurgeKey)])).entries.first?.first
+            let number = try present.map(Self.number(in:)) ?? 0
+            let condition: EtcdTransaction.Condition =
+                present.map { .revision($0.revision, of: lastPurgeKey) } ?? .absent(lastPurgeKey)
+            let lease = try await leaseForPurges()
+            do throws(CacheError) {
+                let result = try await etcd.commit(
+                    EtcdTransaction(
+                        if: [condition],
+                        [
+                            .put(lastPurgeKey, Array(String(number + 1).utf8)),
+                            .put(purgeKey(number + 1), value, lease: lease),
+                            .delete(purgeKey(number + 1 - Self.mostPurges)),
+                        ]))
+                if result.isCommitted { return number + 1 }
+            } catch  where error.code == .notFound {
+                purgeLease.withLock { $0 = nil }  // etcd was restored from a backup
+            }
+        }
+        throw CacheError(.fleetUnavailable, "Too many purges of the fleet are added at the same time.")
+    }
+
+    /// Stores the entry of a node. Returns whether it is the only one of that name.
+    func save(_ node: FleetNode, over present: FleetNode?, lease: Int64) async throws(CacheError) -> Bool {
+        let key = nodesPrefix + node.name
+        let condition: EtcdTransaction.Condition = present.map { .revision($0.revision, of: key) } ?? .absent(key)
+        return try await etcd.commit(
+            EtcdTransaction(if: [condition], [.put(key, node.jsonBytes, lease: lease)])
+        ).isCommitted
+    }
+
+    private func change(
+        _ key: String, _ operation: EtcdTransaction.Operation, if precondition: Precondition
+    ) async throws(CacheError) -> Int64 {
+        let conditions: [EtcdTransaction.Condition] =
+            switch precondition {
+            case .none: []
+            case .revision(let revision): [.revision(revision, of: key)]
+            case .exists: [.exists(key)]
+            case .absent: [.absent(key)]
+            }
+        let result = try await etcd.commit(EtcdTransaction(if: conditions, [operation]))
+        guard result.isCommitted else {
+            throw CacheError(.preconditionFailed, "The resource has changed; read it again and retry.")
+        }
+        return result.revision
+    }
+
+    private func leaseForPurges() async throws(CacheError) -> Int64 {
+        let now = uptime()
+        if let lease = purgeLease.withLock({ $0 }), now - lease.since < Self.leaseAge { return lease.id }
+        let lease = try await etcd.grantLease(for: Self.purgeLifetime)
+        purgeLease.withLock { $0 = (lease, now) }
+        return lease
+    }
+
+    // MARK: Secrets
+
+    /// The name of the key is authenticated, so that a value cannot be moved to another origin.
+    private func sealed(_ text: String, as key: String) throws(CacheError) -> [UInt8] {
+        guard let sealed = keys.first?.sealed(Array(text.utf8), authenticating: Array(key.utf8)) else {
+            throw CacheError(.internal, "The settings of an origin could not be encrypted.")
+        }
+        return sealed
+    }
+
+    private func opened(_ entry: EtcdEntry) throws(CacheError) -> String {
+        for key in keys {
+            guard let text = key.opened(entry.value, authenticating: Array(entry.key.utf8)) else { continue }
+            return String(decoding: text, as: UTF8.self)
+        }
+        let name = entry.key.dropFirst(originsPrefix.count)
+        throw CacheError(
+            .fleetConflict, "The settings of the origin \(name) cannot be decrypted with a key of fleet.keyFile.")
+    }
+}

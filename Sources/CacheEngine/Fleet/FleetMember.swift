@@ -1,0 +1,379 @@
+import CacheCore
+import CacheStore
+package import EtcdClient
+import Logging
+import Synchronization
+
+/// This node's part in a fleet: it applies the desired state in etcd, and tells the other nodes how far it has come.
+///
+/// Every three seconds, and after each change, it reads the state at one revision and applies what it lacks: origins and
+/// policy first, then the purges in the order of their numbers. Reading the present state in place of a log of changes
+/// needs no care for compaction, gaps and reconnections. A purge is recorded as applied after it has taken effect, so that
+/// a process that is killed in between repeats it.
+package final class FleetMember: Sendable {
+    /// What a node does that reaches neither etcd nor any other node.
+    package enum CatchUp: String, Sendable, CaseIterable {
+        /// It is not ready: purges may have been made.
+        case require
+        /// It serves on.
+        case serve
+    }
+
+    package struct Settings: Hashable, Sendable {
+        package var fleet: String
+        package var node: String
+        /// The base URL for other nodes; empty: it serves none.
+        package var url: String
+        package var etcd: EtcdSettings
+        /// The keys of the nodes.
+        package var keys: [String]
+        /// The time without etcd after which the node asks the others.
+        package var maxLag: Duration
+        package var catchUp: CatchUp
+        package var version: String
+
+        package init(
+            fleet: String, node: String, url: String, etcd: EtcdSettings, keys: [String], maxLag: Duration,
+            catchUp: CatchUp, version: String
+        ) {
+            self.fleet = fleet
+            self.node = node
+            self.url = url
+            self.etcd = etcd
+            self.keys = keys
+            self.maxLag = maxLag
+            self.catchUp = catchUp
+            self.version = version
+        }
+    }
+
+    struct State {
+        /// What this store has applied; nil: nothing of this fleet yet.
+        var record: FleetRecord?
+        /// The uptime of the last contact with etcd; nil: none since the start.
+        var contact: Duration?
+        var lastError: String?
+        /// The nodes at the last contact.
+        var nodes: [FleetNode] = []
+        var lease: Int64?
+        /// Whether another store uses the name of this node.
+        var isNameTaken = false
+        /// The faults of the fleet's origins on this node, by name.
+        var originFaults: [String: String] = [:]
+        /// Purges after the recorded one that this node has carried out itself.
+        var carriedOut: Set<Int64> = []
+        /// The reason why routers should choose other nodes; nil: none.
+        var fault: String? = "The node has not read the state of its fleet yet."
+        /// The state of the service, for the other nodes.
+        var readiness = Readiness.starting
+    }
+
+    static let interval = Duration.seconds(3)
+    /// The pause before a lost stream of changes is requested again.
+    private static let streamPause = Duration.seconds(1)
+    /// The time by which a lease outlives ``Settings/maxLag``: a router has stopped sending requests until then.
+    private static let leaseReserve = Duration.seconds(20)
+    /// The interval at which a node describes its usage again.
+    private static let refreshInterval = Duration.seconds(30)
+
+    package let settings: Settings
+    let desired: DesiredState
+    let context: EngineContext
+    let configuration: CacheConfiguration
+    private let evictions: EvictionAdministration
+    /// One reading of the state at a time.
+    private let turn = AsyncMutex()
+    /// Guards the state.
+    let state = Mutex(State())
+    private let (wakes, wake) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+
+    /// `services`: the client for requests to etcd. Nil without settings.
+    init?(
+        _ settings: Settings?, services: any Upstream, context: EngineContext, configuration: CacheConfiguration,
+        evictions: EvictionAdministration
+    ) {
+        guard let settings else { return nil }
+        self.settings = settings
+        let etcd = EtcdClient(settings.etcd, over: services) { (request) async throws(CacheError) in
+            let response = try await SmallRequest.send(request, to: services)
+            return (response.status, response.body)
+        }
+        desired = DesiredState(etcd, fleet: settings.fleet, keys: settings.keys, uptime: context.uptime)
+        self.context = context
+        self.configuration = configuration
+        self.evictions = evictions
+    }
+
+    /// The reason why this node is not ready; nil: it is up to date, or may serve without etcd.
+    package var fault: String? { state.withLock { $0.fault } }
+
+    /// The service has another state.
+    func changed(_ readiness: Readiness) {
+        state.withLock { $0.readiness = readiness }
+        wake.yield()
+    }
+
+    /// Loads the applied state; call it before the first request is served.
+    func prepare() async throws(CacheError) {
+        let record = try await context.store.catalog.fleetRecord()
+        state.withLock { $0.record = record?.fleet == settings.fleet ? record : nil }
+        publish()
+    }
+
+    /// Follows the fleet until cancellation, then leaves it.
+    func run(clock: any Clock<Duration>) async {
+        await withDiscardingTaskGroup { group in
+            group.addTask {
+                repeat { self.wake.yield() } while (try? await clock.sleep(for: Self.interval)) != nil
+                self.wake.finish()
+            }
+            group.addTask {
+                repeat {
+                    // Without a stream the state is read by the clock only.
+                    try? await self.desired.etcd.watch(self.desired.statePrefix) { self.wake.yield() }
+                } while (try? await clock.sleep(for: Self.streamPause)) != nil
+            }
+            for await _ in wakes { await follow() }
+        }
+        if let lease = state.withLock({ $0.lease }) { try? await desired.etcd.revoke(lease) }
+    }
+
+    /// Applies the present state, and decides about the readiness.
+    private func follow() async {
+        do throws(CacheError) {
+            try await synchronize()
+        } catch {
+            guard error.code != .cancelled, error.code != .shuttingDown else { return }
+            await lost(error)
+        }
+    }
+
+    /// Applies the present state. Throws the error of etcd or of the catalog.
+    func synchronize() async throws(CacheError) {
+        try await turn.pass { () async throws(CacheError) in
+            var isCurrent = false
+            while !isCurrent {
+                let applied = state.withLock { $0.record?.purges }
+                let snapshot = try await desired.snapshot(after: applied ?? .max - 1)
+                try await applySettings(of: snapshot)
+                isCurrent = try await applyPurges(of: snapshot)
+                try await describe(in: snapshot.nodes)
+            }
+            reached()
+        }
+    }
+
+    // MARK: Application
+
+    private func applySettings(of snapshot: DesiredState.Snapshot) async throws(CacheError) {
+        let isNew = state.withLock { $0.record == nil }
+        // Content of before its entry into the fleet may have been purged.
+        if isNew { try await confirmAll(because: "the node is new in its fleet") }
+        var record =
+            state.withLock { $0.record }
+            ?? FleetRecord(
+                fleet: settings.fleet, store: context.random.identifier(), purges: snapshot.lastPurge)
+        let changed = snapshot.origins.filter { record.origins[$0.key] != $0.value }
+        let removed = Set(record.origins.keys).subtracting(snapshot.origins.keys)
+        let origins = changed.isEmpty ? [] : try await desired.origins(changed.keys.sorted())
+        let policy = snapshot.policy.flatMap { $0.revision == record.policy ? nil : $0 }
+        guard isNew || !origins.isEmpty || !removed.isEmpty || policy != nil else { return }
+        for origin in origins { record.origins[origin.value.name] = origin.revision }
+        for name in removed { record.origins[name] = nil }
+        record.policy = policy?.revision ?? record.policy
+        let faults = try await configuration.adopt(record, origins, removing: removed, policy)
+        state.withLock { state in
+            state.record = record
+            for name in removed.union(origins.map(\.value.name)) { state.originFaults[name] = faults[name] }
+        }
+        for (name, fault) in faults.sorted(by: { $0.key < $1.key }) {
+            context.logger.error(
+                "an origin of the fleet cannot be used on this node",
+                metadata: ["origin": "\(name)", "error": "\(fault)"])
+        }
+    }
+
+    /// Returns whether all purges are applied.
+    private func applyPurges(of snapshot: DesiredState.Snapshot) async throws(CacheError) -> Bool {
+        guard var record = state.withLock({ $0.record }) else { return false }
+        if snapshot.lastPurge < record.purges {
+            // etcd was restored from a backup: its numbers begin again.
+            try await confirmAll(because: "the fleet has fewer purges than this node has applied")
+            record.purges = snapshot.lastPurge
+            try await keep(record)
+            return true
+        }
+        if snapshot.lastPurge > record.purges, snapshot.purges.first?.number != record.purges + 1 {
+            try await confirmAll(because: "the node was away for longer than purges are kept")
+            record.purges = snapshot.purges.isEmpty ? snapshot.lastPurge : snapshot.purges[0].number - 1
+            try await keep(record)
+        }
+        for purge in snapshot.purges where purge.number > record.purges {
+            let isDone = state.withLock { $0.carriedOut.contains(purge.number) }
+            if !isDone { try await carryOut(purge.value, purge.number) }
+            record.purges = purge.number
+            try await keep(record)
+        }
+        return record.purges >= snapshot.lastPurge
+    }
+
+    private func keep(_ record: FleetRecord) async throws(CacheError) {
+        try await context.store.catalog.apply(record)
+        state.withLock { state in
+            state.record = record
+            state.carriedOut = state.carriedOut.filter { $0 > record.purges }
+        }
+        publish()
+    }
+
+    private func carryOut(_ value: [UInt8], _ number: Int64) async throws(CacheError) {
+        let purge: FleetPurge
+        let request: PurgeRequest
+        do throws(CacheError) {
+            purge = try JSONParser.parse(value).decode(isStrict: false)
+            request = try PurgeRequest(purge.request)
+        } catch {
+            // A purge of a later version may select anything.
+            context.logger.error(
+                "a purge of the fleet cannot be read; use one version of Larder in the fleet",
+                metadata: ["purge": "\(number)", "error": "\(error)"])
+            return try await confirmAll(because: "a purge of the fleet cannot be read")
+        }
+        let report: EvictionReport
+        do throws(CacheError) {
+            report = try await evictions.carryOut(request, at: purge.at, by: purge.tokenOwner)
+        } catch {
+            guard request.isErasure, case .invalidField = error.code else { throw error }
+            context.logger.error(
+                "an erasure of the fleet is carried out as a purge on this node",
+                metadata: ["purge": "\(number)", "error": "\(error)"])
+            report = try await evictions.carryOut(
+                request.with("shred", nil), at: purge.at, by: purge.tokenOwner)
+        }
+        context.logger.notice(
+            "purge of the fleet applied", metadata: ["purge": "\(number)", "assets": "\(report.assets)"])
+    }
+
+    /// Makes all assets stale, so that the upstream confirms them before their next use.
+    private func confirmAll(because reason: Logger.Message) async throws(CacheError) {
+        context.logger.warning("all content is confirmed by its upstream before its next use: \(reason)")
+        _ = try await evictions.purge(AssetSelection(), isSoft: true, isDryRun: false, runsLater: true)
+    }
+
+    // MARK: Purges of this node
+
+    /// Makes a purge that all nodes carry out, this one with `carryOut`. Returns its number.
+    ///
+    /// It is stored for the others first: an error of `carryOut` lets this node try again until it succeeds. Only an
+    /// erasure is carried out here first, because it is refused if an asset is not encrypted.
+    func purge<Report: Sendable>(
+        _ request: PurgeRequest, by owner: TokenOwner?, carryOut: () async throws(CacheError) -> Report
+    ) async throws(CacheError) -> (report: Report, number: Int64) {
+        let purge = FleetPurge(request.json, at: context.wallClock.now(), by: owner)
+        let result = try await turn.pass { () async throws(CacheError) -> (Report, Int64) in
+            let early = request.isErasure ? try await carryOut() : nil
+            let number = try await desired.add(purge)
+            let report: Report
+            if let early { report = early } else { report = try await carryOut() }
+            state.withLock { _ = $0.carriedOut.insert(number) }
+            return (report, number)
+        }
+        wake.yield()
+        return (result.0, result.1)
+    }
+
+    // MARK: Membership
+
+    /// Renews the lease, and stores the entry of this node if it has changed.
+    private func describe(in nodes: [FleetNode]) async throws(CacheError) {
+        guard let record = state.withLock({ $0.record }) else { return }
+        let present = nodes.first { $0.name == settings.node }
+        let isTaken = present.map { $0.store != record.store } ?? false
+        state.withLock { state in
+            state.nodes = nodes
+            state.isNameTaken = isTaken
+        }
+        context.peers.discovered(nodes.filter { $0.name != settings.node && !$0.url.isEmpty }.map(\.url))
+        guard !isTaken else {
+            throw CacheError(
+                .fleetConflict,
+                "Another node of the fleet is named \(settings.node): give each node its own fleet.node.")
+        }
+        let policy = configuration.policy.settings
+        let node = FleetNode(
+            name: settings.node, store: record.store, url: settings.url, version: settings.version,
+            state: state.withLock { $0.readiness.rawValue },
+            purges: record.purges, capacityBytes: policy.capacityBytes, usedBytes: context.space.with { $0.usedBytes },
+            at: context.wallClock.now())
+        let (lease, isRenewed) = try await lease()
+        let isCurrent =
+            present.map { !node.differsFromEntry($0) && node.at.since($0.at) < Self.refreshInterval } ?? false
+        guard !isRenewed || !isCurrent else { return }
+        if try await desired.save(node, over: present, lease: lease) {
+            state.withLock { state in
+                state.nodes.removeAll { $0.name == node.name }
+                state.nodes.append(node)
+                state.nodes.sort { $0.name < $1.name }
+            }
+        } else {
+            wake.yield()  // another process has written the entry meanwhile
+        }
+    }
+
+    /// The lease of this node, and whether it existed before.
+    private func lease() async throws(CacheError) -> (id: Int64, isRenewed: Bool) {
+        if let lease = state.withLock({ $0.lease }), try await desired.etcd.keepAlive(lease) { return (lease, true) }
+        let lease = try await desired.etcd.grantLease(for: settings.maxLag + Self.leaseReserve)
+        state.withLock { $0.lease = lease }
+        return (lease, false)
+    }
+
+    // MARK: Contact
+
+    private func reached() {
+        let now = context.uptime()
+        let wasLost = state.withLock { state in
+            defer { (state.contact, state.lastError, state.fault) = (now, nil, nil) }
+            return state.lastError != nil || state.fault != nil
+        }
+        if wasLost { context.logger.notice("the state of the fleet is applied") }
+        publish()
+    }
+
+    /// etcd has not answered: after ``Settings/maxLag`` the other nodes decide whether this one may serve on.
+    private func lost(_ error: CacheError) async {
+        let now = context.uptime()
+        let (isFirst, lag) = state.withLock { state in
+            defer { state.lastError = error.message }
+            return (state.lastError == nil, now - (state.contact ?? .zero))
+        }
+        if isFirst {
+            context.logger.error(
+                "the state of the fleet cannot be read; reads go on, changes are refused",
+                metadata: ["error": "\(error)"])
+        }
+        guard lag > settings.maxLag || error.code == .fleetConflict else { return }
+        let fault = error.code == .fleetConflict ? error.message : await faultByPeers()
+        let isNew = state.withLock { state in
+            defer { state.fault = fault }
+            return fault != nil && state.fault != fault
+        }
+        if isNew, let fault { context.logger.error("the node is not ready", metadata: ["reason": "\(fault)"]) }
+    }
+
+    /// Nil if the node may serve: etcd has failed for all nodes that answer.
+    private func faultByPeers() async -> String? {
+        let answers = await context.peers.lags()
+        if answers.contains(where: { $0.map { $0 < settings.maxLag } ?? false }) {
+            return "Other nodes reach etcd, and this one does not: it may lack purges."
+        }
+        guard answers.isEmpty, settings.catchUp == .require else { return nil }
+        return "Neither etcd nor another node answers; fleet.catchUp: serve would serve on."
+    }
+
+    /// Makes the state known to other nodes with each answer.
+    private func publish() {
+        let (purges, contact) = state.withLock { ($0.record?.purges ?? 0, $0.contact) }
+        context.peers.applied(purges: purges, contact: contact)
+    }
+}
