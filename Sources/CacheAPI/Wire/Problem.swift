@@ -1,5 +1,5 @@
 package import CacheCore
-package import CacheEngine
+import CacheEngine
 import HTTPTypes
 package import Hummingbird
 import NIOCore

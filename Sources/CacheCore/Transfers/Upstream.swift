@@ -175,10 +175,10 @@ package struct UpstreamRequest: Sendable {
     package enum Method: String, Sendable {
         case get = "GET", head = "HEAD"
         /// Calls to other services, such as token endpoints.
-        case post = "POST", put = "PUT"
+        case post = "POST", put = "PUT", patch = "PATCH", delete = "DELETE"
 
         /// Whether the request has a body.
-        package var hasBody: Bool { self == .post || self == .put }
+        package var hasBody: Bool { self == .post || self == .put || self == .patch }
     }
 
     /// The requested range, sent as `Range` (RFC 9110 §14.2).
@@ -209,7 +209,7 @@ package struct UpstreamRequest: Sendable {
     package var originHeaders: HeaderList
     /// Authorizes each hop to the origin's own host; nil: `originHeaders` are all credentials.
     package var authorizer: (any RequestAuthorizer)?
-    /// The body of `.post` and `.put`.
+    /// The body of `.post`, `.put` and `.patch`.
     package var body: [UInt8] = []
     /// Whether redirects are followed; otherwise they are final responses.
     package var followsRedirects = true

@@ -4,6 +4,9 @@ import UpstreamAccounts
 
 /// Calls of an origin's account: token endpoints and metadata services, over the same client as content.
 struct AccountCalls: AccountTransport {
+    /// The largest response in bytes.
+    private static let bodyLimit = 1 << 20
+
     let upstream: any Upstream
     let allowPrivateAddresses: Bool
     let tls: TLSSettings
@@ -29,7 +32,7 @@ struct AccountCalls: AccountTransport {
         call.body = request.body
         call.followsRedirects = false
         call.allowsMetadataServices = request.destination == .metadata
-        let response = try await SmallRequest.send(call, to: upstream)
+        let response = try await upstream.exchange(call, bodyLimit: Self.bodyLimit)
         return AccountResponse(status: response.status, headers: response.headers, body: response.body)
     }
 }

@@ -2,6 +2,9 @@ package import CacheCore
 
 /// Download of a small document that the configuration names, such as a JWK set, over the same client as content.
 package enum DocumentDownload {
+    /// The largest document in bytes.
+    private static let bodyLimit = 1 << 20
+
     /// The body of the response. Redirects are not followed. Private and loopback addresses are permitted, because only
     /// the administrator chooses the URL.
     ///
@@ -15,7 +18,7 @@ package enum DocumentDownload {
             timeouts: TransferTimeouts(connect: timeout, firstByte: timeout, idle: timeout, total: timeout),
             allowPrivateAddresses: true)
         request.followsRedirects = false
-        let response = try await SmallRequest.send(request, to: upstream)
+        let response = try await upstream.exchange(request, bodyLimit: bodyLimit)
         guard response.status == 200 else {
             throw CacheError(
                 .upstreamRefused(status: response.status), "The server answered with status \(response.status).")

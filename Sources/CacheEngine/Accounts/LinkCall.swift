@@ -9,6 +9,8 @@ struct LinkCall {
 
     /// The number of calls of one resolution: a transient failure is repeated once.
     private static let maxCalls = 2
+    /// The largest response in bytes.
+    private static let bodyLimit = 1 << 20
 
     init(target: AssetTarget, context: EngineContext) {
         self.target = target
@@ -29,9 +31,9 @@ struct LinkCall {
             let access = UpstreamAccess(account: account, settings: target.settings, wallClock: context.wallClock)
             var authorized = request
             access.apply(to: &authorized)
-            let response: SmallResponse
+            let response: UpstreamResponse
             do throws(CacheError) {
-                response = try await SmallRequest.send(authorized, to: context.upstream)
+                response = try await context.upstream.exchange(authorized, bodyLimit: Self.bodyLimit)
             } catch  where error.code.isWorthRetrying && call < Self.maxCalls {
                 continue
             }
@@ -47,7 +49,7 @@ struct LinkCall {
         throw CacheError(.internal, "No call for a link was made.")
     }
 
-    private func refusal(_ response: SmallResponse, _ document: ErrorDocument) -> CacheError {
+    private func refusal(_ response: UpstreamResponse, _ document: ErrorDocument) -> CacheError {
         let wait = RetryAfter.wait(in: response.headers, now: context.wallClock.now())
         return CacheError(
             .upstreamRefused(
@@ -87,7 +89,7 @@ struct LinkCall {
 
     /// The link in a response, and the end of its use.
     private func link(
-        in response: SmallResponse, of request: UpstreamRequest
+        in response: UpstreamResponse, of request: UpstreamRequest
     ) throws(CacheError) -> (url: String, expiresAt: Timestamp?) {
         let text = try text(in: response)
         let link: UpstreamURL
@@ -114,7 +116,7 @@ struct LinkCall {
     }
 
     /// The text of the link: at the JSON pointer, in `Location`, or as the whole body.
-    private func text(in response: SmallResponse) throws(CacheError) -> String {
+    private func text(in response: UpstreamResponse) throws(CacheError) -> String {
         let missing = CacheError(
             .upstreamUnusable(), "The API of the origin \(target.originName) returned no link (see resolve.pointer).")
         if let pointer = resolution.pointer {

@@ -50,7 +50,9 @@ final class PeerInquiry: Sendable {
     }
 
     func send(_ request: UpstreamRequest, to node: String, over upstream: any Upstream) {
-        let transfer = upstream.start(request, delivering: Delegate(self, node))
+        let exchange = BufferedExchange(bodyLimit: nil)
+        let transfer = upstream.start(request, delivering: exchange)
+        exchange.whenEnded { self.ended(node, $0.head, $0.end.error) }
         let isOver = state.withLock { state in
             if !state.isOver { state.transfers.append(transfer) }
             return state.isOver
@@ -58,27 +60,7 @@ final class PeerInquiry: Sendable {
         if isOver { transfer.cancel() }
     }
 
-    /// The head of one node's response, or its failure.
-    private final class Delegate: TransferDelegate {
-        private let inquiry: PeerInquiry
-        private let node: String
-        private let head = Mutex<UpstreamHead?>(nil)
-
-        init(_ inquiry: PeerInquiry, _ node: String) {
-            self.inquiry = inquiry
-            self.node = node
-        }
-
-        func began(_ head: UpstreamHead) -> HeadVerdict {
-            self.head.withLock { $0 = head }
-            return .enough
-        }
-
-        func progressed(to total: Int64) {}
-
-        func ended(_ end: TransferEnd) { inquiry.ended(node, head.withLock { $0 }, end.error) }
-    }
-
+    /// Records the head of one node's response, or its failure.
     private func ended(_ node: String, _ head: UpstreamHead?, _ error: CacheError?) {
         let offer = head.flatMap { self.offer(in: $0) }
         record(node, head, error, isHit: offer != nil)

@@ -61,7 +61,7 @@ struct HeadProbe {
         target.propagate(trace.context, in: &request.headers)
         let permit = try leave()
         do {
-            let head = try await HeadRequest.head(of: request, from: context.upstream)
+            let head = try await context.upstream.head(of: request)
             settle(permit, OriginHealth.Evidence(status: head.status))
             if head.status < 300 { context.health.redirected(head, of: target, from: request.url) }
             trace.span?.describe(target, method, status: head.status)

@@ -21,9 +21,3 @@ package struct ProbeReport: Sendable {
     package var redirects: Int
     package var timings: TransferTimings
 }
-
-/// A failed probe: the error, and the timings up to it.
-package struct ProbeFailure: Error, Sendable {
-    package var error: CacheError
-    package var timings = TransferTimings()
-}

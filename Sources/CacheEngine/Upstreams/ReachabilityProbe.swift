@@ -13,7 +13,7 @@ package enum ReachabilityProbe {
             allowPrivateAddresses: settings.allowPrivateAddresses, tls: settings.tls)
         request.followsRedirects = false
         do {
-            return try await HeadRequest.head(of: request, from: upstream).status
+            return try await upstream.head(of: request).status
         } catch {
             throw error.error
         }

@@ -66,11 +66,14 @@ struct CurlOptions {
     }
 
     private mutating func setMethod(_ request: UpstreamRequest) {
-        guard request.method.hasBody else {
-            return request.method == .head ? set(CURLOPT_NOBODY, 1) : set(CURLOPT_HTTPGET, 1)
+        switch request.method {
+        case .head: return set(CURLOPT_NOBODY, 1)
+        case .get: return set(CURLOPT_HTTPGET, 1)
+        case .post: break
+        case .put, .patch, .delete: set(CURLOPT_CUSTOMREQUEST, request.method.rawValue)
         }
+        guard request.method.hasBody else { return set(CURLOPT_HTTPGET, 1) }
         set(CURLOPT_POST, 1)
-        if request.method == .put { set(CURLOPT_CUSTOMREQUEST, "PUT") }
         set(CURLOPT_POSTFIELDSIZE, request.body.count)
         // libcurl copies the body. It takes a null pointer for a body that a callback provides.
         let code = (request.body + [0]).withUnsafeBytes { bytes in
