@@ -151,7 +151,8 @@ let package = Package(
         .testTarget(
             name: "CacheAPITests",
             dependencies: [
-                "CacheAPI", "CacheTestKit", .product(name: "HummingbirdTesting", package: "hummingbird"),
+                "CacheAPI", "CacheTestKit", "TestChance",
+                .product(name: "HummingbirdTesting", package: "hummingbird"),
                 .product(name: "NIOEmbedded", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "Yams", package: "Yams"),

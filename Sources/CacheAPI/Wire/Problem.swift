@@ -69,10 +69,9 @@ package struct Problem: Sendable {
 
     var body: ByteBuffer { ByteBuffer(json: document) }
 
-    /// Writes the problem as the last response of a connection, then closes the connection; after `limit` also if the
-    /// client reads nothing.
-    func writeLast(to context: ChannelHandlerContext, within limit: TimeAmount) {
-        let (body, here) = (body, NIOLoopBound(context, eventLoop: context.eventLoop))
+    /// Writes the problem as the last response of a connection. The result comes when it was sent.
+    func writeLast(to context: ChannelHandlerContext) -> EventLoopFuture<Void> {
+        let body = body
         var fields = fields
         fields[.contentLength] = "\(body.readableBytes)"
         fields[.connection] = "close"
@@ -80,11 +79,7 @@ package struct Problem: Sendable {
         let head = HTTPResponseHead(HTTPResponse(status: .init(code: status), headerFields: fields))
         context.write(NIOAny(HTTPServerResponsePart.head(head)), promise: nil)
         context.write(NIOAny(HTTPServerResponsePart.body(.byteBuffer(body))), promise: nil)
-        let written = context.eventLoop.makePromise(of: Void.self)
-        // Close only after the write: closing discards bytes that are not flushed.
-        written.futureResult.whenComplete { _ in here.value.close(promise: nil) }
-        context.writeAndFlush(NIOAny(HTTPServerResponsePart.end(nil)), promise: written)
-        context.eventLoop.scheduleTask(in: limit) { here.value.close(promise: nil) }
+        return context.writeAndFlush(NIOAny(HTTPServerResponsePart.end(nil)))
     }
 
     /// The title made from an error code: `upstreamTimedOut` becomes `Upstream timed out`.

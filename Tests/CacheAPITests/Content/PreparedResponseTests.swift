@@ -39,15 +39,15 @@ import Testing
             let responder = service.responder(random: random)
             let connections = ConnectionPermits(limit: 1)
             let permit = connections.take {}
-            let watch = ConnectionTimeoutHandler(
+            let connection = HTTPConnectionHandler(
                 presence: DisconnectSignal(), limits: .init(), connections: connections, permit: permit,
                 makeRequestID: { "id" })
             let sendBuffer = SendBufferTuning(in: .none)
             let prepared = PreparedResponseSender(
-                responseCache: responseCache, responder: responder, sendBuffer: sendBuffer, watch: watch)
+                responseCache: responseCache, responder: responder, sendBuffer: sendBuffer, connection: connection)
             try RequestDecoder.add(to: channel.pipeline.syncOperations, .init(), prepared: prepared)
             let handlers: [any ChannelHandler] = [
-                HTTP1FramingHandler(wallClock: service.wallClock, limits: .init(), permit: permit), watch,
+                HTTP1FramingHandler(wallClock: service.wallClock, limits: .init(), permit: permit), connection,
                 ContentHandler(
                     responder: responder, sendBuffer: sendBuffer, rates: ReaderRates(), prepared: prepared),
             ]

@@ -3,7 +3,7 @@ import Synchronization
 /// One-shot event: the client of a connection has disconnected. Tasks that work for the client wait for it.
 ///
 /// A client that closed its sending side may still wait for its response (a half-closed connection). TCP does not
-/// distinguish that from a closed connection until something is written. ``ConnectionTimeoutHandler`` therefore treats
+/// distinguish that from a closed connection until something is written. ``HTTPConnectionHandler`` therefore treats
 /// such a client as disconnected when nothing could be written to it for `halfClosedTimeout`.
 final class DisconnectSignal: Sendable {
     private struct State {

@@ -46,17 +46,17 @@ struct HTTPServerChannel: ServerChildChannel {
 
     /// Claims a permit for the connection and adds all handlers. Called on the channel's event loop.
     ///
-    /// A connection without a permit gets the same handlers; ``ConnectionTimeoutHandler`` then sends 503.
+    /// A connection without a permit gets the same handlers; ``HTTPConnectionHandler`` then sends 503.
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
         let presence = DisconnectSignal()
         let client = ConnectionClient(channel, clientAddresses)
         // `displaced` runs on another connection's thread, possibly before the handler exists.
-        let watches =
-            NIOLoopBoundBox.makeEmptyBox(valueType: ConnectionTimeoutHandler.self, eventLoop: channel.eventLoop)
-        let permit = connections.take { channel.eventLoop.execute { watches.value?.displace() } }
+        let handler =
+            NIOLoopBoundBox.makeEmptyBox(valueType: HTTPConnectionHandler.self, eventLoop: channel.eventLoop)
+        let permit = connections.take { channel.eventLoop.execute { handler.value?.displace() } }
         channel.closeFuture.whenComplete { _ in
             permit?.giveBack()
-            watches.value = nil
+            handler.value = nil
         }
         pacing.fit(channel)
         // Limits the response bytes in memory for a client that sends requests and reads nothing.
@@ -77,14 +77,13 @@ struct HTTPServerChannel: ServerChildChannel {
                 }
             }
             let limits = live.values.limits
-            let watch = ConnectionTimeoutHandler(
+            let connection = HTTPConnectionHandler(
                 presence: presence, limits: limits, connections: connections, permit: permit, client: client,
                 addresses: addresses, awaitsAddress: clientAddresses.requiresProxyHeader,
                 makeRequestID: { [random] in random.identifier() })
-            watches.value = watch
-            try addHandlers(to: channel, limits, watch: watch, permit: permit, certificate, client)
-            try pipeline.addHandlers(
-                HTTP1ToHTTPServerCodec(secure: false), HTTPConnectionStateHandler(logger: logger))
+            handler.value = connection
+            try addHandlers(to: channel, limits, connection: connection, permit: permit, certificate, client)
+            try pipeline.addHandler(HTTP1ToHTTPServerCodec(secure: false))
             let stream = try HTTP1Channel.Value(
                 wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true))
             return Value(stream: stream, presence: presence, certificate: certificate, client: client)
@@ -93,7 +92,7 @@ struct HTTPServerChannel: ServerChildChannel {
 
     /// Adds the handlers between the socket (or TLS) and Hummingbird's codec.
     private func addHandlers(
-        to channel: any Channel, _ limits: APISettings.Limits, watch: ConnectionTimeoutHandler,
+        to channel: any Channel, _ limits: APISettings.Limits, connection: HTTPConnectionHandler,
         permit: ConnectionPermits.Permit?, _ certificate: ClientCertificate?, _ client: ConnectionClient
     ) throws {
         let pipeline = channel.pipeline.syncOperations
@@ -103,12 +102,12 @@ struct HTTPServerChannel: ServerChildChannel {
         if content.isFastPathEnabled, certificate == nil, permit != nil, clientAddresses.source == .connection {
             prepared = PreparedResponseSender(
                 responseCache: responseCaches.responseCache(of: channel.eventLoop), responder: content,
-                sendBuffer: sendBuffer, watch: watch, client: client)
+                sendBuffer: sendBuffer, connection: connection, client: client)
         }
         try RequestDecoder.add(to: pipeline, limits, prepared: prepared)
         let handlers: [any RemovableChannelHandler] = [
             HTTP1FramingHandler(wallClock: wallClock, limits: limits, permit: permit),
-            RequestHeadValidator(client), watch,
+            RequestHeadValidator(client), connection,
             ContentHandler(
                 responder: content, sendBuffer: sendBuffer, rates: rates, prepared: prepared,
                 certificate: certificate, client: client),

@@ -1,6 +1,5 @@
 import CacheCore
 import CacheEngine
-import DequeModule
 import NIOCore
 import NIOHTTP1
 import ReaderAccess
@@ -13,24 +12,21 @@ import ReaderAccess
 /// 2. If no wait is needed, ``ContentResponder/answerAtOnce(_:)`` makes the response; it may be prepared for others.
 /// 3. Otherwise a task waits for ``ContentResponder/answer(_:)``. It is cancelled when the client disconnects.
 ///
-/// Responses are sent in the order of their requests (RFC 9112 §9.3.2): while a response is awaited or sent, further
-/// requests wait in `waiting`, and reading from the socket stops.
-final class ContentHandler: ChannelDuplexHandler, RemovableChannelHandler {
+/// ``HTTPConnectionHandler`` passes on one request at a time, so that responses are sent in the order of their requests
+/// (RFC 9112 §9.3.2).
+final class ContentHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
-    typealias OutboundIn = HTTPServerResponsePart
     typealias OutboundOut = HTTPServerResponsePart
 
-    /// The state of the request stream.
+    /// The state of the current request.
     private enum Phase {
-        /// Between two requests.
+        /// No head was received, or the response was sent. The rest of that request is discarded.
         case open
         /// The head of a GET or HEAD without a body was received; its end is expected.
         case asked(HTTPRequestHead)
         /// A request is being forwarded to the router.
         case passing
-        /// A request for content waits for the responses that the router owes.
-        case behind
         /// A task waits for the response.
         case reading
         /// This handler sends a response.
@@ -52,18 +48,6 @@ final class ContentHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// Nil before the handler is added and after it is removed.
     private var context: ChannelHandlerContext?
     private var phase = Phase.open
-    /// Whether the body of the request that is answered is not received completely. It is discarded.
-    private var isDraining = false
-    /// Forwarded requests without a complete response.
-    private var owed = 0
-    /// Request parts received during a response of this handler. While it is not empty, no read is issued.
-    private var waiting = Deque<HTTPServerRequestPart>()
-    /// Whether a `read` was held back because of `waiting`.
-    private var isReadHeld = false
-    /// Whether the event "input closed" was held back. The router would close the connection during the response.
-    private var isInputEndHeld = false
-    /// Prevents recursion of ``catchUp(_:)`` through a response that is sent at once.
-    private var isCatchingUp = false
     /// Waits for the response in the phase `reading`.
     private var task: Task<Void, Never>?
     /// Sends the body of the current response.
@@ -86,43 +70,22 @@ final class ContentHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     // MARK: Requests
 
+    /// The response to a request without a body starts at the request's end. The body of a request for content is
+    /// discarded.
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let part = unwrapInboundIn(data)
-        if isDraining || !isBusy { take(part, context) } else { waiting.append(part) }
-    }
-
-    /// Whether further requests must wait.
-    private var isBusy: Bool {
-        switch phase {
-        case .behind, .reading, .answering: true
-        case .open, .asked, .passing, .closed: false
-        }
-    }
-
-    /// Processes one request part. The response to a request without a body starts at the request's end.
-    private func take(_ part: HTTPServerRequestPart, _ context: ChannelHandlerContext) {
-        if isDraining {
-            if case .end = part { isDraining = false }
-            return
-        }
         switch (phase, part) {
-        case (.open, .head(let head)) where ContentCall.isMethod(head.method):
-            if owed > 0, responder.call(head) != nil {
-                phase = .behind
-                return waiting.prepend(part)
-            }
-            guard Self.hasBody(head) else { return phase = .asked(head) }
-            isDraining = true
-            guard !answer(head, context) else { return }
-            isDraining = false
-            pass(part, context)
+        case (.open, .head(let head)):
+            guard ContentCall.isMethod(head.method) else { return pass(part, context) }
+            guard head.hasBody else { return phase = .asked(head) }
+            if !answer(head, context) { pass(part, context) }
         case (.asked(let head), .end):
             phase = .open
             guard !answer(head, context) else { return }
             pass(.head(head), context)
             pass(part, context)
-        case (.closed, _): break
-        default: pass(part, context)
+        case (.passing, _): pass(part, context)
+        default: break
         }
     }
 
@@ -131,55 +94,14 @@ final class ContentHandler: ChannelDuplexHandler, RemovableChannelHandler {
         do throws(CacheError) { return try client?.client { head.headers[$0] } } catch { return client?.client }
     }
 
-    private static func hasBody(_ head: HTTPRequestHead) -> Bool {
-        head.headers.contains(name: "Content-Length") || head.headers.contains(name: "Transfer-Encoding")
-    }
-
     /// Forwards one request part to the router.
     private func pass(_ part: HTTPServerRequestPart, _ context: ChannelHandlerContext) {
         switch part {
-        case .head:
-            owed += 1
-            phase = .passing
+        case .head: phase = .passing
         case .body: break
         case .end: phase = .open
         }
         context.fireChannelRead(wrapInboundOut(part))
-    }
-
-    /// Counts the completed responses of the router. Responses of this handler do not pass here, because it writes them
-    /// through its own context.
-    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-        let isEnd = if case .end = unwrapOutboundIn(data) { true } else { false }
-        context.write(data, promise: promise)
-        guard isEnd else { return }
-        owed -= 1
-        guard case .behind = phase, owed == 0 else { return }
-        phase = .open
-        catchUp(context)
-    }
-
-    func read(context: ChannelHandlerContext) {
-        if waiting.isEmpty { context.read() } else { isReadHeld = true }
-    }
-
-    /// Processes the parts in `waiting` after a response has ended, until the next one starts. Then fires the events
-    /// and the read that were held back.
-    private func catchUp(_ context: ChannelHandlerContext) {
-        guard !isCatchingUp else { return }
-        isCatchingUp = true
-        let isBehind = !waiting.isEmpty
-        while isDraining || !isBusy, let part = waiting.popFirst() { take(part, context) }
-        isCatchingUp = false
-        if isBehind { context.fireChannelReadComplete() }
-        guard !isBusy else { return }
-        if isInputEndHeld {
-            isInputEndHeld = false
-            context.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
-        }
-        guard isReadHeld else { return }
-        isReadHeld = false
-        context.read()
     }
 
     // MARK: Responses
@@ -236,7 +158,7 @@ final class ContentHandler: ChannelDuplexHandler, RemovableChannelHandler {
                 body, on: context, sendsFiles: responder.sendsFiles, pace: BodySender.Pace(body.reader, rates)
             ) { [weak self] ending in
                 guard case .sent = ending else { return self?.end(ending, context) ?? () }
-                self?.finish(response, context)
+                self?.finish(response)
             }
             self.sender = sender
             sendBuffer.fit(to: body.read, on: context.channel)
@@ -253,16 +175,14 @@ final class ContentHandler: ChannelDuplexHandler, RemovableChannelHandler {
             guard case .answering(let current) = handler.phase, current === response else { return }
             guard case .success = result else { return handler.end(.clientGone, context) }
             response.sent(bytes)
-            handler.finish(response, context)
+            handler.finish(response)
         }
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
     }
 
-    /// Completes a response and continues with waiting requests.
-    private func finish(_ response: ContentResponse, _ context: ChannelHandlerContext) {
+    private func finish(_ response: ContentResponse) {
         (phase, sender, task) = (.open, nil, nil)
         response.end(.sent)
-        catchUp(context)
     }
 
     /// Aborts the response by closing the connection, so that no client takes an incomplete body for a complete one.
@@ -271,12 +191,13 @@ final class ContentHandler: ChannelDuplexHandler, RemovableChannelHandler {
         context.close(promise: nil)
     }
 
-    /// Stops the response, or the wait for it, and discards waiting requests. Has no effect between responses.
+    /// Stops the response, or the wait for it. Has no effect between responses.
     private func stop(_ ending: ReadEnding) {
-        guard isBusy else { return }
         let current = phase
-        phase = .closed
-        waiting = []
+        switch current {
+        case .reading, .answering: phase = .closed
+        case .open, .asked, .passing, .closed: return
+        }
         task?.cancel()
         task = nil
         sender?.stop(ending)
@@ -287,13 +208,12 @@ final class ContentHandler: ChannelDuplexHandler, RemovableChannelHandler {
     // MARK: The connection
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        guard isBusy else { return context.fireUserInboundEventTriggered(event) }
-        if case .inputClosed? = event as? ChannelEvent {
-            isInputEndHeld = true
-        } else if event is ConnectionTimeoutHandler.ClientDisconnected {
-            end(.clientGone, context)
-        } else {
-            context.fireUserInboundEventTriggered(event)
+        guard event is HTTPConnectionHandler.ClientDisconnected else {
+            return context.fireUserInboundEventTriggered(event)
+        }
+        switch phase {
+        case .reading, .answering: end(.clientGone, context)
+        case .open, .asked, .passing, .closed: break
         }
     }
 

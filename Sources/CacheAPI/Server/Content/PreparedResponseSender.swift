@@ -14,7 +14,7 @@ final class PreparedResponseSender {
     private let responseCache: PreparedResponseCache
     private let responder: ContentResponder
     private let sendBuffer: SendBufferTuning
-    private let watch: ConnectionTimeoutHandler
+    private let connection: HTTPConnectionHandler
     private let client: ConnectionClient?
     /// Sends responses of more than one piece.
     weak var handler: ContentHandler?
@@ -28,12 +28,12 @@ final class PreparedResponseSender {
 
     init(
         responseCache: PreparedResponseCache, responder: ContentResponder, sendBuffer: SendBufferTuning,
-        watch: ConnectionTimeoutHandler, client: ConnectionClient? = nil
+        connection: HTTPConnectionHandler, client: ConnectionClient? = nil
     ) {
         self.responseCache = responseCache
         self.responder = responder
         self.sendBuffer = sendBuffer
-        self.watch = watch
+        self.connection = connection
         self.client = client
     }
 
@@ -45,7 +45,7 @@ final class PreparedResponseSender {
     /// happens on the connection. Returns false otherwise: the request must be decoded, and ``decoded()`` called then.
     func answer(_ buffer: inout ByteBuffer) -> Bool {
         // Requests with a fingerprint are for content. The decoded request begins again; this has no effect.
-        guard watch.isIdle, let request = RequestFingerprint(buffer), watch.begin("/o/") else { return false }
+        guard connection.isIdle, let request = RequestFingerprint(buffer), connection.begin("/o/") else { return false }
         if send(request) {
             buffer.moveReaderIndex(forwardBy: request.bytes.readableBytes)
             return true
@@ -123,7 +123,7 @@ final class PreparedResponseSender {
             file: body.piece.map { PinnedFile($0) }, start: start, firstByte: encoder.eventLoop.now,
             requestID: requestID,
             client: client?.text, span: responder.begin(response.logged, client: client)?.span)
-        watch.beginBypass()
+        connection.beginBypass()
         write(sending, buffer, encoder)
         return true
     }
@@ -134,7 +134,7 @@ final class PreparedResponseSender {
         guard let handler, let answer = responder.answer(response, range, at: time, client: client) else {
             return false
         }
-        watch.countBypassingRequest()
+        connection.countBypassingRequest()
         handler.send(answer)
         return true
     }
@@ -170,7 +170,7 @@ final class PreparedResponseSender {
         sending.response.view.count(
             sending.range, sent: sending.sentBytes, hasLeft ? .sent : .clientGone, at: sending.time)
         record(sending, hasLeft: hasLeft, at: now)
-        watch.endBypass()
+        connection.endBypass()
     }
 
     /// Records the latencies of an ended response and its log entry. Without `hasLeft` the entry is marked as aborted.

@@ -1,0 +1,147 @@
+import CacheCore
+import NIOCore
+import NIOHTTP1
+
+@testable import CacheAPI
+
+/// A connection without a channel: reports events to ``HTTPConnectionState`` as ``HTTPConnectionHandler`` does, and
+/// records the actions as words.
+///
+/// | event | |
+/// |---|---|
+/// | `bytes` | bytes of a request that is not decoded yet |
+/// | `head`, `post`, `part`, `more`, `end` | the head of a request without and with a body, 1 byte and 1 MiB of it, its end |
+/// | `bad`, `eof` | bytes that are no request; the client closes its sending side |
+/// | `<head`, `<part`, `<end`, `sent` | a response is written; everything that is written was sent |
+/// | `bypass`, `passed` | a prepared response begins; it was sent |
+/// | `pieces` | a prepared response that the handlers send |
+/// | `quiesce`, `displace`, `inactive` | the listener is shut down; another connection takes the permit; the channel ends |
+/// | `full` | the outbound buffer has bytes that the client does not accept |
+/// | a number | seconds pass |
+///
+/// Actions: processed input, written parts, `error` (the error response), `close`, `gone` (the client), `eof!` (the client
+/// has left within its request), `-` (a write that was refused) and, only in ``actions``, `done` (a request and its
+/// response have ended).
+struct ConnectionModel {
+    static let header = TimeAmount.seconds(15)
+
+    private(set) var state = HTTPConnectionState(
+        HTTPConnectionState.Timeouts(idle: .seconds(75), write: .seconds(300), halfClosed: .seconds(2)))
+    private(set) var now = NIODeadline.uptimeNanoseconds(1_000_000_000_000)
+    private(set) var actions: [String] = []
+    /// The bytes in the outbound buffer.
+    private var buffered = 0
+
+    init() { state.start(at: now, within: Self.header) }
+
+    /// The actions after the events of a script, and the phase.
+    static func run(_ script: String) -> String {
+        var model = ConnectionModel()
+        for event in script.split(separator: " ") { model.perform(String(event)) }
+        return (model.actions.filter { $0 != "done" } + ["→", model.phase]).joined(separator: " ")
+    }
+
+    var phase: String {
+        switch state.phase {
+        case .awaitingFirst: "new"
+        case .idle: "idle"
+        case .readingHead: "head"
+        case .exchange(let exchange): "\(exchange.request == .complete ? "complete" : "body")/\(exchange.response)"
+        case .bypassed: "bypassed"
+        case .refusing: "refusing"
+        case .closed: "closed"
+        }
+    }
+
+    mutating func perform(_ event: String) {
+        switch event {
+        case "bytes": _ = state.bytesArrived(at: now, within: Self.header)
+        case "head", "post": receive(.part(.head(Self.head(event))))
+        case "part": receive(.part(.body(ByteBuffer(repeating: 0, count: 1))))
+        case "more": receive(.part(.body(ByteBuffer(repeating: 0, count: 1 << 20))))
+        case "end": receive(.part(.end(nil)))
+        case "bad": receive(.error(CacheError(.malformedRequest, "")))
+        case "eof": receive(.end)
+        case "<head": write(event, state.beginResponse(at: now))
+        case "<part": write(event, state.mayWrite(at: now))
+        case "<end": write(event, state.endResponse(at: now))
+        case "sent":
+            buffered = 0
+            complete(state.responseSent(at: now))
+        case "full": buffered = 1
+        case "bypass": if state.isIdle { state.beginBypass(at: now) } else { actions.append("-") }
+        case "pieces": if state.isIdle { state.beginComplete(at: now) } else { actions.append("-") }
+        case "passed": complete(state.endBypass(at: now))
+        case "quiesce": if state.quiesce(at: now) { actions.append("close") }
+        case "displace": end(state.displace(at: now, within: Self.header))
+        case "inactive": state.ended()
+        default: wait(.seconds(Int64(event) ?? 0))
+        }
+    }
+
+    private static func head(_ event: String) -> HTTPRequestHead {
+        let fields: HTTPHeaders = event == "post" ? ["Content-Length": "5"] : [:]
+        return HTTPRequestHead(version: .http1_1, method: event == "post" ? .POST : .GET, uri: "/", headers: fields)
+    }
+
+    private mutating func receive(_ input: HTTPConnectionState.Input) {
+        if state.receive(input, at: now) { deliver(input) }
+    }
+
+    private mutating func deliver(_ input: HTTPConnectionState.Input) {
+        switch input {
+        case .part(.head(let head)):
+            state.begin(head.hasBody ? HTTPConnectionState.BodyWindow(.seconds(10), at: now) : .none)
+            actions.append(head.hasBody ? "post" : "head")
+        case .part(.body(let bytes)):
+            state.bodyArrived(bytes.readableBytes)
+            actions.append("part")
+        case .part(.end):
+            actions.append("end")
+            complete(state.requestEnded())
+        case .error: end(state.refuse(at: now, within: Self.header))
+        case .end: actions.append(state.clientEnded() ? "eof!" : "eof")
+        }
+    }
+
+    private mutating func write(_ event: String, _ isPermitted: Bool) { actions.append(isPermitted ? event : "-") }
+
+    private mutating func complete(_ completion: HTTPConnectionState.Completion) {
+        switch completion {
+        case .none: break
+        case .ready:
+            if state.phase == .idle { actions.append("done") }
+            while let input = state.next() { deliver(input) }
+        case .close: actions += ["done", "close"]
+        }
+    }
+
+    private mutating func end(_ refusal: HTTPConnectionState.Refusal) {
+        switch refusal {
+        case .answer: actions.append("error")
+        case .close: actions.append("close")
+        case .none: break
+        }
+    }
+
+    /// Lets time pass. Deadlines expire at their time.
+    private mutating func wait(_ time: TimeAmount) {
+        let end = now + time
+        while state.check <= end {
+            now = state.check
+            expire()
+        }
+        now = end
+    }
+
+    mutating func expire() {
+        switch state.expire(
+            at: now, HTTPConnectionState.Outbound(bytes: buffered, isWritable: buffered == 0))
+        {
+        case .wait: break
+        case .headIsLate, .bodyIsLate: end(state.refuse(at: now, within: Self.header))
+        case .clientIsGone: actions.append("gone")
+        case .close: actions.append("close")
+        }
+    }
+}
