@@ -146,9 +146,10 @@ encryption: setup ## search stores for plain text beside kills; lost, wrong and 
 	$(RELEASE) --product larder
 	@ONLY='$(ONLY)' scripts/encryption $(LARDER)
 
-fleet: setup ## test HAProxy, nginx and Envoy with the files of deploy in front of three services: fills between them, nodes of reads, bounded load, killed and leaving nodes (ONLY=kill,leave)
+fleet: setup ## test HAProxy, nginx and Envoy with the files of deploy in front of three services: fills between them, state in etcd, nodes of reads, bounded load, killed and leaving nodes (ONLY=kill,leave)
 	$(RELEASE) --product larder
 	scripts/peers $(LARDER)
+	scripts/state $(LARDER)
 	@ONLY='$(ONLY)' scripts/fleet $(LARDER)
 
 upstreams: setup ## test with real upstream servers: nginx, Apache, lighttpd, Caddy, Varnish, PHP, Python, Flask, Node (ONLY=nginx,php)

@@ -94,6 +94,7 @@ def parts(jobs):
         brief("encryption", is_timed=False),
         brief("fleet"),
         brief("peers"),
+        brief("state"),
         brief("media", is_timed=False),
         brief("api", is_timed=False),
         brief("upstreams", is_timed=False),

@@ -6,10 +6,6 @@ import Synchronization
 ///
 /// A request goes to the member that answered last, and to the others if that fails. All reads are linearizable.
 package final class EtcdClient: Sendable {
-    /// Sends a request and returns status and body of its response. Throws if there is no complete response.
-    package typealias Exchange =
-        @Sendable (_ request: UpstreamRequest) async throws(CacheError) -> (status: Int, body: [UInt8])
-
     private struct State {
         /// The index of the member that is asked first.
         var preferred = 0
@@ -19,18 +15,18 @@ package final class EtcdClient: Sendable {
 
     /// The name by which the limits of transfers count the requests.
     private static let originName = "(etcd)"
+    /// The largest answer in bytes: a hundred origins or purges.
+    private static let bodyLimit = 32 << 20
     /// The time limit for the answer of one member.
     private static let limit = Duration.seconds(3)
 
     private let settings: EtcdSettings
     private let upstream: any Upstream
-    private let exchange: Exchange
     private let state = Mutex(State())
 
-    package init(_ settings: EtcdSettings, over upstream: any Upstream, exchange: @escaping Exchange) {
+    package init(_ settings: EtcdSettings, over upstream: any Upstream) {
         self.settings = settings
         self.upstream = upstream
-        self.exchange = exchange
     }
 
     // MARK: Calls
@@ -56,9 +52,15 @@ package final class EtcdClient: Sendable {
         return answer.result?.TTL.flatMap { Int64($0) } ?? 0 > 0
     }
 
-    /// Ends a lease; its keys are deleted.
-    package func revoke(_ lease: Int64) async throws(CacheError) {
-        _ = try await call("/v3/lease/revoke", ["ID": .string(String(lease))], as: LeaseDocument.self)
+    /// Ends a lease, and with it its keys, also in a cancelled task. Without an answer the lease ends by its own limit.
+    package func abandon(_ lease: Int64) async {
+        let (member, token) = state.withLock { ($0.preferred, $0.token) }
+        var request = Self.request(
+            settings.endpoints[member] + "/v3/lease/revoke", ["ID": .string(String(lease))], settings.tls)
+        if let token { request.originHeaders = ["Authorization": token] }
+        let exchange = BufferedExchange(bodyLimit: Self.bodyLimit)
+        _ = upstream.start(request, delivering: exchange)
+        await withCheckedContinuation { continuation in exchange.whenEnded { _ in continuation.resume() } }
     }
 
     /// Follows the changes of the keys with this prefix until the stream ends, and then throws. `changed` is called for the
@@ -108,13 +110,15 @@ package final class EtcdClient: Sendable {
         let endpoint = settings.endpoints[member]
         var isFirst = true
         while true {
-            let response: (status: Int, body: [UInt8])
+            let response: UpstreamResponse
             do throws(CacheError) {
-                response = try await exchange(request(path, body, to: endpoint))
+                response = try await upstream.exchange(
+                    request(path, body, to: endpoint), bodyLimit: Self.bodyLimit)
             } catch {
                 guard error.code != .cancelled, error.code != .shuttingDown else { throw error }
                 throw CacheError(
-                    .fleetUnavailable, "The member of etcd at \(endpoint) does not answer: \(error.message)", cause: error)
+                    .fleetUnavailable, "The member of etcd at \(endpoint) does not answer: \(error.message)",
+                    cause: error)
             }
             guard response.status != 200 else { return response.body }
             let refusal = Refusal(response.body)
@@ -150,8 +154,8 @@ package final class EtcdClient: Sendable {
         guard let user = settings.user else { return nil }
         if let token = state.withLock({ $0.token }) { return token }
         let body: JSON = ["name": .string(user.name), "password": .string(user.password)]
-        let response: (status: Int, body: [UInt8])
-        response = try await exchange(Self.request(endpoint + "/v3/auth/authenticate", body, settings.tls))
+        let request = Self.request(endpoint + "/v3/auth/authenticate", body, settings.tls)
+        let response = try await upstream.exchange(request, bodyLimit: Self.bodyLimit)
         guard response.status == 200 else {
             throw CacheError(
                 .fleetUnavailable,
@@ -202,6 +206,7 @@ private struct Refusal {
 
     func error(of endpoint: String, status: Int) -> CacheError {
         if code == Self.notFound { return CacheError(.notFound, "The answer of etcd at \(endpoint) is: \(message).") }
-        return CacheError(.fleetUnavailable, "The member of etcd at \(endpoint) answers with status \(status): \(message).")
+        return CacheError(
+            .fleetUnavailable, "The member of etcd at \(endpoint) answers with status \(status): \(message).")
     }
 }

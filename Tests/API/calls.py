@@ -440,6 +440,7 @@ class Calls:
 
     def fleet(self):
         expect(self.call("getFleet", kind="Fleet").peers == [], "getFleet: wrong nodes")
+        expect(self.call("getFleetStats").total.bytes_["served"] > 0, "getFleetStats: nothing counted")
         self.call("getFleetPurge", 1, status=404, kind="Problem")
         for name, state in (("leaveFleet", "leaving"), ("joinFleet", "ready")):
             expect(self.call(name, kind="Fleet").state == state, f"{name}: wrong state")

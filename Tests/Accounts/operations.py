@@ -96,6 +96,7 @@ ROWS = {
     "getScrub": Row("read", "refused", "scrub"),
     "getFleet": Row("read", "refused"),
     "getFleetPurge": Row("read", "refused"),
+    "getFleetStats": Row("read", "refused"),
     "leaveFleet": Row("admin", "refused"),
     "joinFleet": Row("admin", "refused"),
     "listOrigins": Row("read", "refused"),

@@ -1,74 +1,74 @@
-import CacheCore
+package import CacheCore
 package import CacheEngine
 
 /// The `Fleet` schema.
 package struct FleetDocument: Codable {
     /// Another node, as this one sees it.
     package struct Peer: Codable {
-        var url, state: String
-        var lastError: String?
-        var requests: Requests
+        package var url, state: String
+        package var lastError: String?
+        package var requests: Requests
 
         /// The results of requests for bytes at hand.
-        struct Requests: Codable {
-            var hit, miss, timedOut, failed: Int64
+        package struct Requests: Codable {
+            package var hit, miss, timedOut, failed: Int64
         }
     }
 
     /// The name of the process in `CDN-Loop`.
-    var node: String
+    package var node: String
     /// `starting`, `ready`, `leaving` or `draining`.
-    var state: String
+    package var state: String
     /// Whether other nodes can prove themselves to this one.
-    var acceptsPeers: Bool
-    var peers: [Peer]
+    package var acceptsPeers: Bool
+    package var peers: [Peer]
     /// The desired state in etcd; absent without etcd.
-    var etcd: Omittable<Etcd>
+    package var etcd: Omittable<Etcd>
 
     /// The desired state in etcd, as this node has applied it.
     package struct Etcd: Codable {
         /// The names of fleet and node.
-        var fleet, name: String
+        package var fleet, name: String
         /// `reached`, or `lost` if the last attempt failed.
-        var state: String
+        package var state: String
         /// The time since the last contact; null: none since the start.
-        var lagSeconds: Double?
+        package var lagSeconds: Double?
         /// The error of the last attempt, and the reason why the node is not ready.
-        var lastError, fault: String?
+        package var lastError, fault: String?
         /// The number of the last purge that is applied.
-        var purges: Int64
-        var origins: [OriginFault]
-        var nodes: [Node]
+        package var purges: Int64
+        package var origins: [OriginFault]
+        package var nodes: [Node]
     }
 
     /// An origin of the fleet that this node cannot use.
-    struct OriginFault: Codable {
-        var name, error: String
+    package struct OriginFault: Codable {
+        package var name, error: String
     }
 
     /// A node with a live lease.
-    struct Node: Codable {
-        var name: String
+    package struct Node: Codable {
+        package var name: String
         /// Null: it serves no other nodes.
-        var url: String?
-        var version, state: String
+        package var url: String?
+        package var version, state: String
         /// The number of the last purge that it has applied.
-        var purges: Int64
+        package var purges: Int64
         /// Null: no limit.
-        var capacityBytes: Int64?
-        var usedBytes: Int64
+        package var capacityBytes: Int64?
+        package var usedBytes: Int64
         /// The time since it has described itself.
-        var ageSeconds: Double
+        package var ageSeconds: Double
     }
 }
 
 /// The `FleetPurge` schema: a purge that all nodes apply.
 package struct FleetPurgeDocument: Codable {
-    var number: Int64
+    package var number: Int64
     /// Whether all nodes with a live lease have applied it.
-    var complete: Bool
+    package var complete: Bool
     /// The names of nodes.
-    var appliedBy, pending: [String]
+    package var appliedBy, pending: [String]
 
     package init(_ purge: FleetPurgeProgress) {
         (number, complete, appliedBy, pending) = (purge.number, purge.isComplete, purge.appliedBy, purge.pending)
@@ -99,5 +99,68 @@ extension FleetDocument.Peer {
             url: peer.node, state: state, lastError: peer.lastError,
             requests: Requests(
                 hit: count(.hit), miss: count(.miss), timedOut: count(.timedOut), failed: count(.failed)))
+    }
+}
+
+/// The `FleetStatistics` schema: the statistics of all nodes, and sums of them.
+package struct FleetStatisticsDocument: Encodable {
+    struct Node: Encodable {
+        /// Null: the node that answers.
+        var url, error: String?
+        /// The document `Stats` of the node; null: it did not answer.
+        var stats: JSON?
+    }
+
+    /// Sums over the nodes that have answered.
+    struct Total: Encodable {
+        var requests: [String: Int64]
+        var bytes: [String: Int64]
+        var diskBytes: Int64
+        /// Null: a node has no limit.
+        var capacityBytes: Int64?
+        /// The share of served bytes that came from no upstream; null: nothing was served.
+        var byteHitRatio: Double?
+    }
+
+    /// Whether a node is missing in the sums.
+    let partial: Bool
+    let nodes: [Node]
+    let total: Total
+
+    package init(own: JSON, others: [(node: String, document: Result<JSON, CacheError>)]) {
+        var nodes = [Node(stats: own)]
+        for (url, document) in others {
+            switch document {
+            case .success(let stats): nodes.append(Node(url: url, stats: stats))
+            case .failure(let error): nodes.append(Node(url: url, error: error.message))
+            }
+        }
+        self.nodes = nodes
+        partial = nodes.contains { $0.stats == nil }
+        total = Total(of: nodes.compactMap(\.stats))
+    }
+}
+
+extension FleetStatisticsDocument.Total {
+    fileprivate init(of all: [JSON]) {
+        let sums = { (group: String) in
+            all.reduce(into: [String: Int64]()) { sums, stats in
+                guard case .object(let members)? = stats[group] else { return }
+                for case (let name, .integer(let value)) in members.map({ ($0.key, $0.value) }) {
+                    sums[name, default: 0] &+= value
+                }
+            }
+        }
+        (requests, bytes) = (sums("requests"), sums("bytes"))
+        let store = { (name: String) in
+            all.map { stats -> Int64? in
+                if case .integer(let value)? = stats["store"]?[name] { value } else { nil }
+            }
+        }
+        diskBytes = store("diskBytes").reduce(0) { $0 &+ ($1 ?? 0) }
+        let capacities = store("capacityBytes")
+        capacityBytes = capacities.contains(nil) ? nil : capacities.reduce(0) { $0 &+ ($1 ?? 0) }
+        let (served, cached) = (bytes["served"] ?? 0, bytes["servedFromCache"] ?? 0)
+        byteHitRatio = served > 0 ? Double(cached) / Double(served) : nil
     }
 }

@@ -20,6 +20,9 @@ struct StatsController: Controller {
             return .text(
                 readers.csv(pricePerGigabyte: stats.pricePerGigabyte), type: "text/csv; charset=utf-8; header=present")
         },
+        Route(.get, "/v1/fleet/stats", .scope(.read)) { controller, request, _ in
+            .json(try await controller.fleet(request))
+        },
         Route(.get, "/v1/stats/history", .scope(.read), readsQuery: true) { try await $0.history($1, $2) },
         Route(.get, "/v1/stats/top", .scope(.read), readsQuery: true) { try $0.top($1, $2) },
         Route(.get, "/v1/stats/live", .scope(.read), readsQuery: true) { try $0.live($1, $2) },
@@ -31,6 +34,13 @@ struct StatsController: Controller {
             return .text(text, type: format.mediaType)
         },
     ]
+
+    /// The statistics of all nodes. The client's credentials are sent to the others, which check them.
+    private func fleet(_ request: Request) async throws(CacheError) -> FleetStatisticsDocument {
+        let own = try JSONParser.parse(try await stats().document(readers: readers.snapshot()).jsonBytes)
+        let others = await cache.peers.documents(at: "/v1/stats", authorization: request.headers[.authorization])
+        return FleetStatisticsDocument(own: own, others: others)
+    }
 
     /// The statistics of the cache together with those of the HTTP server.
     private func stats() async throws(CacheError) -> StatsSnapshot {

@@ -24,8 +24,8 @@ final class DesiredState: Sendable {
         var purges: [(number: Int64, value: [UInt8])] = []
         /// Revisions by name.
         var origins: [String: Int64] = [:]
-        /// Nil: the fleet has no policy.
-        var policy: Revised<PolicySettings>?
+        /// The stored text; nil: the fleet has no policy.
+        var policy: Revised<String>?
         var nodes: [FleetNode] = []
     }
 
@@ -43,8 +43,8 @@ final class DesiredState: Sendable {
 
     let etcd: EtcdClient
     private let root: String
-    /// The keys of the nodes: the first one seals, all open.
-    private let keys: [SymmetricKey]
+    /// Guards the keys of the nodes: the first one seals, all open.
+    private let keys: Mutex<[SymmetricKey]>
     private let uptime: @Sendable () -> Duration
     /// Guards the lease for purges with the uptime of its creation.
     private let purgeLease = Mutex<(id: Int64, since: Duration)?>(nil)
@@ -52,10 +52,15 @@ final class DesiredState: Sendable {
     init(_ etcd: EtcdClient, fleet: String, keys: [String], uptime: @escaping @Sendable () -> Duration) {
         self.etcd = etcd
         root = "/larder/\(fleet)/"
-        self.keys = keys.map {
-            HashFunction.sha256.derivedKey(from: SymmetricKey(Array($0.utf8)), for: "larder fleet settings")
-        }
+        self.keys = Mutex(keys.map(Self.key))
         self.uptime = uptime
+    }
+
+    /// Replaces the keys of the nodes.
+    func update(keys: [String]) { self.keys.withLock { $0 = keys.map(Self.key) } }
+
+    private static func key(from text: String) -> SymmetricKey {
+        HashFunction.sha256.derivedKey(from: SymmetricKey(Array(text.utf8)), for: "larder fleet settings")
     }
 
     /// The prefix of the keys whose change concerns all nodes.
@@ -93,8 +98,7 @@ final class DesiredState: Sendable {
             snapshot.origins[String(entry.key.dropFirst(originsPrefix.count))] = entry.revision
         }
         if let entry = result.entries[3].first {
-            let settings = try StoredSettings.policy(String(decoding: entry.value, as: UTF8.self))
-            snapshot.policy = Revised(value: settings, revision: entry.revision)
+            snapshot.policy = Revised(value: String(decoding: entry.value, as: UTF8.self), revision: entry.revision)
         }
         snapshot.nodes = nodes(in: result.entries[4])
         return snapshot
@@ -121,21 +125,31 @@ final class DesiredState: Sendable {
         return number
     }
 
-    /// The present settings of these origins; one that was deleted meanwhile is left out.
-    func origins(_ names: [String]) async throws(CacheError) -> [Revised<Origin>] {
-        var (origins, rest): ([Revised<Origin>], _) = ([], names[...])
+    /// The present settings of these origins, and the faults of those that cannot be read, by name. One that was deleted
+    /// meanwhile is left out.
+    func origins(
+        _ names: [String]
+    ) async throws(CacheError) -> (origins: [Revised<Origin>], faults: [String: String]) {
+        var (origins, faults): ([Revised<Origin>], [String: String]) = ([], [:])
+        var rest = names[...]
         while !rest.isEmpty {
             let batch = rest.prefix(Self.batch)
             rest = rest.dropFirst(Self.batch)
             let result = try await etcd.commit(EtcdTransaction(batch.map { .get(originsPrefix + $0) }))
             for entry in result.entries.joined() {
                 let name = String(entry.key.dropFirst(originsPrefix.count))
-                let settings = try StoredSettings.origin(try opened(entry))
-                origins.append(Revised(value: Origin(name: name, settings: settings), revision: entry.revision))
+                do throws(CacheError) {
+                    let settings = try StoredSettings.origin(try opened(entry))
+                    origins.append(Revised(value: Origin(name: name, settings: settings), revision: entry.revision))
+                } catch {
+                    faults[name] = error.code == .fleetConflict ? error.message : Self.isLater
+                }
             }
         }
-        return origins
+        return (origins, faults)
     }
+
+    static let isLater = "Its settings are of another version of Larder: use one version in the fleet."
 
     // MARK: Changes
 
@@ -225,19 +239,17 @@ final class DesiredState: Sendable {
 
     /// The name of the key is authenticated, so that a value cannot be moved to another origin.
     private func sealed(_ text: String, as key: String) throws(CacheError) -> [UInt8] {
-        guard let sealed = keys.first?.sealed(Array(text.utf8), authenticating: Array(key.utf8)) else {
+        guard let sealed = keys.withLock(\.first)?.sealed(Array(text.utf8), authenticating: Array(key.utf8)) else {
             throw CacheError(.internal, "The settings of an origin could not be encrypted.")
         }
         return sealed
     }
 
     private func opened(_ entry: EtcdEntry) throws(CacheError) -> String {
-        for key in keys {
+        for key in keys.withLock(\.self) {
             guard let text = key.opened(entry.value, authenticating: Array(entry.key.utf8)) else { continue }
             return String(decoding: text, as: UTF8.self)
         }
-        let name = entry.key.dropFirst(originsPrefix.count)
-        throw CacheError(
-            .fleetConflict, "The settings of the origin \(name) cannot be decrypted with a key of fleet.keyFile.")
+        throw CacheError(.fleetConflict, "Its settings cannot be decrypted with a key of fleet.keyFile of this node.")
     }
 }

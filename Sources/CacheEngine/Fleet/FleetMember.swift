@@ -55,6 +55,8 @@ package final class FleetMember: Sendable {
         var lastError: String?
         /// The nodes at the last contact.
         var nodes: [FleetNode] = []
+        /// The nodes that were read for a client, and the uptime before.
+        var readNodes: (at: Duration, nodes: [FleetNode])?
         var lease: Int64?
         /// Whether another store uses the name of this node.
         var isNameTaken = false
@@ -69,6 +71,8 @@ package final class FleetMember: Sendable {
     }
 
     static let interval = Duration.seconds(3)
+    /// The name of the policy among the faults; no origin can have it.
+    private static let policyName = "(policy)"
     /// The pause before a lost stream of changes is requested again.
     private static let streamPause = Duration.seconds(1)
     /// The time by which a lease outlives ``Settings/maxLag``: a router has stopped sending requests until then.
@@ -83,6 +87,8 @@ package final class FleetMember: Sendable {
     private let evictions: EvictionAdministration
     /// One reading of the state at a time.
     private let turn = AsyncMutex()
+    /// One reading of the nodes at a time.
+    let reading = AsyncMutex()
     /// Guards the state.
     let state = Mutex(State())
     private let (wakes, wake) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
@@ -94,11 +100,9 @@ package final class FleetMember: Sendable {
     ) {
         guard let settings else { return nil }
         self.settings = settings
-        let etcd = EtcdClient(settings.etcd, over: services) { (request) async throws(CacheError) in
-            let response = try await SmallRequest.send(request, to: services)
-            return (response.status, response.body)
-        }
-        desired = DesiredState(etcd, fleet: settings.fleet, keys: settings.keys, uptime: context.uptime)
+        desired = DesiredState(
+            EtcdClient(settings.etcd, over: services), fleet: settings.fleet, keys: settings.keys,
+            uptime: context.uptime)
         self.context = context
         self.configuration = configuration
         self.evictions = evictions
@@ -135,7 +139,14 @@ package final class FleetMember: Sendable {
             }
             for await _ in wakes { await follow() }
         }
-        if let lease = state.withLock({ $0.lease }) { try? await desired.etcd.revoke(lease) }
+        // Without the lease no purge waits for this node.
+        if let lease = state.withLock({ $0.lease }) { await desired.etcd.abandon(lease) }
+    }
+
+    /// Replaces the keys of the nodes.
+    package func update(keys: [String]) {
+        desired.update(keys: keys)
+        wake.yield()
     }
 
     /// Applies the present state, and decides about the readiness.
@@ -175,18 +186,40 @@ package final class FleetMember: Sendable {
                 fleet: settings.fleet, store: context.random.identifier(), purges: snapshot.lastPurge)
         let changed = snapshot.origins.filter { record.origins[$0.key] != $0.value }
         let removed = Set(record.origins.keys).subtracting(snapshot.origins.keys)
-        let origins = changed.isEmpty ? [] : try await desired.origins(changed.keys.sorted())
-        let policy = snapshot.policy.flatMap { $0.revision == record.policy ? nil : $0 }
-        guard isNew || !origins.isEmpty || !removed.isEmpty || policy != nil else { return }
+        var (origins, faults) =
+            changed.isEmpty ? ([], [:]) : try await desired.origins(changed.keys.sorted())
+        let policy = policy(in: snapshot, besides: record.policy, &faults)
         for origin in origins { record.origins[origin.value.name] = origin.revision }
         for name in removed { record.origins[name] = nil }
         record.policy = policy?.revision ?? record.policy
-        let faults = try await configuration.adopt(record, origins, removing: removed, policy)
-        state.withLock { state in
-            state.record = record
-            for name in removed.union(origins.map(\.value.name)) { state.originFaults[name] = faults[name] }
+        if isNew || !origins.isEmpty || !removed.isEmpty || policy != nil {
+            let unusable = try await configuration.adopt(record, origins, removing: removed, policy)
+            faults.merge(unusable) { $1 }
         }
-        for (name, fault) in faults.sorted(by: { $0.key < $1.key }) {
+        note(faults, keeping: { snapshot.origins[$0] != nil && changed[$0] == nil }, in: record)
+    }
+
+    /// The policy of the fleet if it has changed. One of another version is a fault.
+    private func policy(
+        in snapshot: DesiredState.Snapshot, besides applied: Int64, _ faults: inout [String: String]
+    ) -> Revised<PolicySettings>? {
+        guard let policy = snapshot.policy, policy.revision != applied else { return nil }
+        guard let settings = try? StoredSettings.policy(policy.value) else {
+            faults[Self.policyName] = DesiredState.isLater
+            return nil
+        }
+        return Revised(value: settings, revision: policy.revision)
+    }
+
+    /// Replaces the faults but for those of unchanged origins, and logs the new ones.
+    private func note(_ faults: [String: String], keeping isUnchanged: (String) -> Bool, in record: FleetRecord) {
+        let new = state.withLock { state in
+            state.record = record
+            let known = state.originFaults
+            state.originFaults = known.filter { isUnchanged($0.key) }.merging(faults) { $1 }
+            return faults.filter { known[$0.key] != $0.value }
+        }
+        for (name, fault) in new.sorted(by: { $0.key < $1.key }) {
             context.logger.error(
                 "an origin of the fleet cannot be used on this node",
                 metadata: ["origin": "\(name)", "error": "\(fault)"])
@@ -373,7 +406,9 @@ package final class FleetMember: Sendable {
 
     /// Makes the state known to other nodes with each answer.
     private func publish() {
-        let (purges, contact) = state.withLock { ($0.record?.purges ?? 0, $0.contact) }
-        context.peers.applied(purges: purges, contact: contact)
+        let (purges, contact, isAll) = state.withLock { state in
+            (state.record?.purges ?? 0, state.contact, state.carriedOut.isEmpty)
+        }
+        context.peers.applied(purges: purges, contact: contact, isAll: isAll)
     }
 }

@@ -28,7 +28,9 @@ package struct FleetPurgeProgress: Sendable {
 
 extension FleetMember {
     /// The interval at which the progress of a purge is read while a client waits for it.
-    private static let waitInterval = Duration.milliseconds(50)
+    private static let waitInterval = Duration.milliseconds(100)
+    /// The age up to which the nodes that another client has read are current.
+    private static let nodesAge = Duration.milliseconds(50)
 
     package var report: FleetReport {
         let now = context.uptime()
@@ -42,7 +44,7 @@ extension FleetMember {
 
     /// The progress of a purge. Throws `.notFound` for a number that was not assigned, and `.fleetUnavailable`.
     package func progress(of number: Int64) async throws(CacheError) -> FleetPurgeProgress {
-        let nodes = try await desired.nodes()
+        let nodes = try await presentNodes()
         let (known, applied) = (nodes.map(\.purges).max() ?? 0, nodes.filter { $0.purges >= number })
         guard number > 0, number <= max(known, state.withLock { $0.record?.purges ?? 0 }) || !applied.isEmpty else {
             let last = try await desired.snapshot(after: .max - 1).lastPurge
@@ -54,6 +56,17 @@ extension FleetMember {
         return FleetPurgeProgress(
             number: number, appliedBy: applied.map(\.name),
             pending: nodes.filter { $0.purges < number }.map(\.name))
+    }
+
+    /// The nodes with a live lease. Clients that wait at the same time share a request.
+    private func presentNodes() async throws(CacheError) -> [FleetNode] {
+        try await reading.pass { () async throws(CacheError) in
+            let now = context.uptime()
+            if let read = state.withLock({ $0.readNodes }), now - read.at < Self.nodesAge { return read.nodes }
+            let nodes = try await desired.nodes()
+            state.withLock { $0.readNodes = (now, nodes) }
+            return nodes
+        }
     }
 
     /// Waits until all nodes have applied a purge, `limit` at most; returns the progress.

@@ -60,7 +60,7 @@ package final class PeerNodes: Sendable {
 
     /// Guards the settings and the state of the nodes.
     private let state = Mutex(State())
-    private let upstream: any Upstream
+    let upstream: any Upstream
     /// The name of this process, by which a node recognises itself (`CDN-Loop`, RFC 8586).
     private let loopName: String
     private let uptime: @Sendable () -> Duration
@@ -123,8 +123,14 @@ package final class PeerNodes: Sendable {
 
     // MARK: State of the fleet
 
-    /// This node has applied the purges up to this number. `contact`: the uptime of the last contact with etcd.
-    func applied(purges: Int64, contact: Duration?) { state.withLock { $0.applied = (purges, contact) } }
+    /// This node has applied the purges up to this number. `contact`: the uptime of the last contact with etcd. `isAll`:
+    /// there is no later one whose number is not known yet; then the number takes the place of the times.
+    func applied(purges: Int64, contact: Duration?, isAll: Bool) {
+        state.withLock { state in
+            if isAll, purges > state.applied?.purges ?? .max { state.purges = [:] }
+            state.applied = (purges, contact)
+        }
+    }
 
     /// The value of ``fleetField``; nil without etcd.
     package var fleetFieldValue: String? {
@@ -143,30 +149,46 @@ package final class PeerNodes: Sendable {
     /// Asks all nodes for the time since their last contact with etcd. One element for each node that answers; nil: it had
     /// none.
     func lags() async -> [Duration?] {
-        let (settings, nodes) = (state.withLock { $0.settings }, asked(isEncrypted: false, isAside: true))
+        let nodes = asked(isEncrypted: false, isAside: true)
         return await withTaskGroup(of: [Duration?].self) { group in
             for node in nodes {
-                group.addTask { await self.lag(of: node, settings) }
+                group.addTask { await self.lag(of: node) }
             }
             return await group.reduce(into: []) { $0 += $1 }
         }
     }
 
     /// The time since the last contact of one node; empty if it does not answer.
-    private func lag(of node: String, _ settings: PeerSettings) async -> [Duration?] {
+    private func lag(of node: String) async -> [Duration?] {
+        guard let field = await answer(of: node)?.headers[Self.fleetField] else { return [] }
+        let lag = field.split(separator: "=").last.flatMap { Int64($0) }
+        return [field.contains(";lag=") ? lag.map { .milliseconds($0) } : nil]
+    }
+
+    /// The answer of a node to a question about no asset; nil: it does not answer.
+    private func answer(of node: String) async -> UpstreamHead? {
         let question = PeerQuestion(
             asset: AssetID(high: 0, low: 0), window: .whole, conditions: [:], isEncrypted: false, purgedAt: nil)
-        var request = request(to: node, question, question.window, settings)
+        var request = request(to: node, question, question.window, state.withLock { $0.settings })
         request.method = .head
         (request.originName, request.maxTransfers) = (Self.questionsName, Self.maxQuestions)
         let limit = Self.lagLimit
         request.timeouts = TransferTimeouts(connect: limit, firstByte: limit, idle: limit, total: limit)
-        guard let head = try? await HeadRequest.head(of: request, from: upstream),
-            let field = head.headers[Self.fleetField]
-        else { return [] }
-        let lag = field.split(separator: "=").last.flatMap { Int64($0) }
-        return [field.contains(";lag=") ? lag.map { .milliseconds($0) } : nil]
+        return try? await upstream.head(of: request)
     }
+
+    /// Whether the URL is known to be that of another node.
+    func isKnown(_ node: String) -> Bool { state.withLock { $0.nodes[node]?.figures.requests.isEmpty == false } }
+
+    /// Whether the URL is that of this node, which recognises its own question.
+    func isThisNode(_ node: String) async -> Bool {
+        guard await answer(of: node)?.status == 508 else { return false }
+        isSelf(node)
+        return true
+    }
+
+    /// The verification of the nodes' certificates, and the certificate of this node.
+    var tls: TLSSettings { state.withLock { $0.settings.tls } }
 
     /// The nodes that are asked now. `isEncrypted`: whether the bytes are of an encrypted origin.
     /// `isAside`: also those that are not asked for some seconds.

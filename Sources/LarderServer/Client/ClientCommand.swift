@@ -75,7 +75,7 @@ extension ClientCommand {
 enum ClientCommands {
     static let all: [any ParsableCommand.Type] = [
         StatsCommand.self, AssetsCommand.self, JobsCommand.self, PrefetchCommand.self, PurgeCommand.self,
-        SignCommand.self, EncryptionCommand.self,
+        SignCommand.self, EncryptionCommand.self, FleetCommand.self,
     ]
 
     /// Whether the first argument of the program names one of the commands.

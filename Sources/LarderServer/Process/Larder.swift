@@ -60,7 +60,7 @@ enum Larder {
             appliers: [
                 LogApplier(level: logLevel), PoolApplier(pool: pool, files: files),
                 APIApplier(live: live, readers: readers), EncryptionApplier(store: store),
-                FleetApplier(peers: cache.peers, files: files), CacheApplier(configuration: cache.configuration),
+                FleetApplier(cache: cache, files: files), CacheApplier(configuration: cache.configuration),
             ],
             clock: ContinuousClock(), wallClock: SystemWallClock(), logger: logger)
         // An error before the listener is open is a configuration error.

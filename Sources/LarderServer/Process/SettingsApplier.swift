@@ -69,14 +69,18 @@ struct PoolApplier: SettingsApplier {
 
 /// Applies the other nodes of the fleet.
 struct FleetApplier: SettingsApplier {
-    let peers: PeerNodes
+    let cache: AssetCache
     let files: OpenFileBudget
 
     func prepare(
         from old: LarderSettings, to new: LarderSettings
     ) async throws(CacheError) -> @Sendable () -> Void {
         let settings = new.peers(files)
-        return { [peers] in peers.update(settings) }
+        let keys = new.fleet.keys.map(\.exposed)
+        return { [cache] in
+            cache.peers.update(settings)
+            cache.fleet?.update(keys: keys)
+        }
     }
 }
 
