@@ -69,17 +69,13 @@ package struct Problem: Sendable {
 
     var body: ByteBuffer { ByteBuffer(json: document) }
 
-    /// Writes the problem as the last response of a connection. The result comes when it was sent.
-    func writeLast(to context: ChannelHandlerContext) -> EventLoopFuture<Void> {
-        let body = body
+    /// The head of the last response of a connection.
+    var lastHead: HTTPResponseHead {
         var fields = fields
         fields[.contentLength] = "\(body.readableBytes)"
         fields[.connection] = "close"
         fields[.requestID] = requestID
-        let head = HTTPResponseHead(HTTPResponse(status: .init(code: status), headerFields: fields))
-        context.write(NIOAny(HTTPServerResponsePart.head(head)), promise: nil)
-        context.write(NIOAny(HTTPServerResponsePart.body(.byteBuffer(body))), promise: nil)
-        return context.writeAndFlush(NIOAny(HTTPServerResponsePart.end(nil)))
+        return HTTPResponseHead(HTTPResponse(status: .init(code: status), headerFields: fields))
     }
 
     /// The title made from an error code: `upstreamTimedOut` becomes `Upstream timed out`.

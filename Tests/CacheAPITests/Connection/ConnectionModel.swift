@@ -10,17 +10,19 @@ import NIOHTTP1
 /// | event | |
 /// |---|---|
 /// | `bytes` | bytes of a request that is not decoded yet |
-/// | `head`, `post`, `part`, `more`, `end` | the head of a request without and with a body, 1 byte and 1 MiB of it, its end |
+/// | `head`, `HEAD`, `old`, `last` | the head of a request without a body: GET, HEAD, HTTP/1.0, with `Connection: close` |
+/// | `post`, `part`, `more`, `end` | the head of a request with a body, 1 byte and 1 MiB of it, the end of a request |
 /// | `bad`, `eof` | bytes that are no request; the client closes its sending side |
-/// | `<head`, `<part`, `<end`, `sent` | a response is written; everything that is written was sent |
+/// | `<head`, `<open`, `<bye` | the head of a response with a length, without one, with `Connection: close` |
+/// | `<part`, `<end`, `sent` | the rest of a response is written; everything that is written was sent |
 /// | `bypass`, `passed` | a prepared response begins; it was sent |
 /// | `pieces` | a prepared response that the handlers send |
 /// | `quiesce`, `displace`, `inactive` | the listener is shut down; another connection takes the permit; the channel ends |
 /// | `full` | the outbound buffer has bytes that the client does not accept |
 /// | a number | seconds pass |
 ///
-/// Actions: processed input, written parts, `error` (the error response), `close`, `gone` (the client), `eof!` (the client
-/// has left within its request), `-` (a write that was refused) and, only in ``actions``, `done` (a request and its
+/// Actions: processed input, written parts, `error` (the error response), `close`, `reset`, `shut` (the output is closed),
+/// `gone` (the client), `eof!` (the client has left within its request), `-` (a write that was refused) and, only in ``actions``, `done` (a request and its
 /// response have ended).
 struct ConnectionModel {
     static let header = TimeAmount.seconds(15)
@@ -46,25 +48,38 @@ struct ConnectionModel {
         case .awaitingFirst: "new"
         case .idle: "idle"
         case .readingHead: "head"
-        case .exchange(let exchange): "\(exchange.request == .complete ? "complete" : "body")/\(exchange.response)"
+        case .exchange(let exchange):
+            "\(exchange.request == .complete ? "complete" : "body")/\(Self.name(exchange.response))"
         case .bypassed: "bypassed"
         case .refusing: "refusing"
+        case .lingering: "lingering"
         case .closed: "closed"
+        }
+    }
+
+    private static func name(_ response: HTTPConnectionState.Response) -> String {
+        switch response {
+        case .owed: "owed"
+        case .writing: "writing"
+        case .written: "written"
+        case .sent: "sent"
         }
     }
 
     mutating func perform(_ event: String) {
         switch event {
         case "bytes": _ = state.bytesArrived(at: now, within: Self.header)
-        case "head", "post": receive(.part(.head(Self.head(event))))
+        case "head", "HEAD", "old", "last", "post": receive(.part(.head(Self.head(event))))
         case "part": receive(.part(.body(ByteBuffer(repeating: 0, count: 1))))
         case "more": receive(.part(.body(ByteBuffer(repeating: 0, count: 1 << 20))))
         case "end": receive(.part(.end(nil)))
         case "bad": receive(.error(CacheError(.malformedRequest, "")))
         case "eof": receive(.end)
-        case "<head": write(event, state.beginResponse(at: now))
+        case "<head", "<open", "<bye":
+            let framing = state.beginResponse(isUnbounded: event == "<open", isLast: event == "<bye", at: now)
+            write(event, framing != nil)
         case "<part": write(event, state.mayWrite(at: now))
-        case "<end": write(event, state.endResponse(at: now))
+        case "<end": write(event, state.endResponse(at: now) != nil)
         case "sent":
             buffered = 0
             complete(state.responseSent(at: now))
@@ -72,7 +87,7 @@ struct ConnectionModel {
         case "bypass": if state.isIdle { state.beginBypass(at: now) } else { actions.append("-") }
         case "pieces": if state.isIdle { state.beginComplete(at: now) } else { actions.append("-") }
         case "passed": complete(state.endBypass(at: now))
-        case "quiesce": if state.quiesce(at: now) { actions.append("close") }
+        case "quiesce": if state.quiesce(at: now) { close() }
         case "displace": end(state.displace(at: now, within: Self.header))
         case "inactive": state.ended()
         default: wait(.seconds(Int64(event) ?? 0))
@@ -80,8 +95,11 @@ struct ConnectionModel {
     }
 
     private static func head(_ event: String) -> HTTPRequestHead {
-        let fields: HTTPHeaders = event == "post" ? ["Content-Length": "5"] : [:]
-        return HTTPRequestHead(version: .http1_1, method: event == "post" ? .POST : .GET, uri: "/", headers: fields)
+        let fields: [String: HTTPHeaders] = ["post": ["Content-Length": "5"], "last": ["Connection": "close"]]
+        let methods: [String: HTTPMethod] = ["post": .POST, "HEAD": .HEAD]
+        return HTTPRequestHead(
+            version: event == "old" ? .http1_0 : .http1_1, method: methods[event] ?? .GET, uri: "/",
+            headers: fields[event] ?? [:])
     }
 
     private mutating func receive(_ input: HTTPConnectionState.Input) {
@@ -91,7 +109,9 @@ struct ConnectionModel {
     private mutating func deliver(_ input: HTTPConnectionState.Input) {
         switch input {
         case .part(.head(let head)):
-            state.begin(head.hasBody ? HTTPConnectionState.BodyWindow(.seconds(10), at: now) : .none)
+            state.begin(
+                RequestFraming(head, isLast: false),
+                head.hasBody ? HTTPConnectionState.BodyWindow(.seconds(10), at: now) : .none)
             actions.append(head.hasBody ? "post" : "head")
         case .part(.body(let bytes)):
             state.bodyArrived(bytes.readableBytes)
@@ -112,17 +132,24 @@ struct ConnectionModel {
         case .ready:
             if state.phase == .idle { actions.append("done") }
             while let input = state.next() { deliver(input) }
-        case .close: actions += ["done", "close"]
+        case .closeOutput:
+            actions += ["done", "shut"]
+            while let input = state.next() { deliver(input) }
+        case .close:
+            actions.append("done")
+            close()
         }
     }
 
     private mutating func end(_ refusal: HTTPConnectionState.Refusal) {
         switch refusal {
         case .answer: actions.append("error")
-        case .close: actions.append("close")
+        case .close: close()
         case .none: break
         }
     }
+
+    private mutating func close() { actions.append(state.cutsBody ? "reset" : "close") }
 
     /// Lets time pass. Deadlines expire at their time.
     private mutating func wait(_ time: TimeAmount) {
@@ -141,7 +168,7 @@ struct ConnectionModel {
         case .wait: break
         case .headIsLate, .bodyIsLate: end(state.refuse(at: now, within: Self.header))
         case .clientIsGone: actions.append("gone")
-        case .close: actions.append("close")
+        case .close: close()
         }
     }
 }

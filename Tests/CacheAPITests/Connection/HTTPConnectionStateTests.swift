@@ -59,6 +59,45 @@ import Testing
     func oneResponse(row: Row) { #expect(ConnectionModel.run(row.events) == row.actions) }
 
     @Test(
+        "The last response closes the output, and further input is discarded until the client closes its side",
+        arguments: [
+            Row("last end <head <end sent", "head end <head <end shut → lingering"),
+            Row("old end <head <end sent", "head end <head <end shut → lingering"),
+            Row("head end <bye <end sent", "head end <bye <end shut → lingering"),
+            Row("head end <open <end sent", "head end <open <end → idle"),
+            Row("last end head end bad <head <end sent", "head end <head <end shut → lingering"),
+            Row("head end last end head end <head <end sent", "head end <head <end head end → complete/owed"),
+            Row(
+                "head end last end head end <head <end sent <head <end sent",
+                "head end <head <end head end <head <end shut → lingering"),
+            Row("head end <bye head end <end sent", "head end <bye <end shut → lingering"),
+            Row("post <bye <end sent", "post <bye <end shut → lingering"),
+            Row("post <bye <end sent part bad end head end", "post <bye <end shut → lingering"),
+            Row("last end <head <end sent head end bad bytes <head", "head end <head <end shut - → lingering"),
+            Row("last end <head <end sent eof", "head end <head <end shut eof → lingering"),
+            Row("last end eof <head <end sent", "head end <head <end shut eof → lingering"),
+            Row("last end <head <end sent 40 part 35", "head end <head <end shut close → closed"),
+            Row("last end <head <end sent quiesce", "head end <head <end shut close → closed"),
+            Row("last end <head <end sent displace", "head end <head <end shut close → closed"),
+            Row("last end quiesce <head <end sent", "head end <head <end close → closed"),
+            Row("last end <head <end sent bypass", "head end <head <end shut - → lingering"),
+        ])
+    func lastResponses(row: Row) { #expect(ConnectionModel.run(row.events) == row.actions) }
+
+    @Test(
+        "A body that the end of the connection ends is cut by a reset, other bodies by a close",
+        arguments: [
+            Row("old end <open <end sent", "head end <open <end shut → lingering"),
+            Row("old end <open <part displace", "head end <open <part reset → closed"),
+            Row("old end <open <part full 600", "head end <open <part reset → closed"),
+            Row("old end <open <part <end displace", "head end <open <part <end close → closed"),
+            Row("old end <head <part displace", "head end <head <part close → closed"),
+            Row("head end <open <part displace", "head end <open <part close → closed"),
+            Row("old end displace", "head end close → closed"),
+        ])
+    func cutBodies(row: Row) { #expect(ConnectionModel.run(row.events) == row.actions) }
+
+    @Test(
         "Requests arrive in time, or the connection ends",
         arguments: [
             Row("14", "→ new"), Row("15", "error → refusing"), Row("bytes 15", "error → refusing"),

@@ -40,14 +40,15 @@ import Testing
             let connections = ConnectionPermits(limit: 1)
             let permit = connections.take {}
             let connection = HTTPConnectionHandler(
-                presence: DisconnectSignal(), limits: .init(), connections: connections, permit: permit,
+                presence: DisconnectSignal(), wallClock: service.wallClock, limits: .init(), connections: connections,
+                permit: permit,
                 makeRequestID: { "id" })
             let sendBuffer = SendBufferTuning(in: .none)
             let prepared = PreparedResponseSender(
                 responseCache: responseCache, responder: responder, sendBuffer: sendBuffer, connection: connection)
             try RequestDecoder.add(to: channel.pipeline.syncOperations, .init(), prepared: prepared)
             let handlers: [any ChannelHandler] = [
-                HTTP1FramingHandler(wallClock: service.wallClock, limits: .init(), permit: permit), connection,
+                connection,
                 ContentHandler(
                     responder: responder, sendBuffer: sendBuffer, rates: ReaderRates(), prepared: prepared),
             ]

@@ -1,4 +1,5 @@
 import CacheCore
+import Glibc
 import NIOCore
 import NIOHTTP1
 import NIOSSL
@@ -8,10 +9,13 @@ import NIOTLS
 ///
 /// It stands after the HTTP decoder and before the handlers of both paths:
 /// - It passes on one request at a time, and holds back pipelined ones and the socket's reads meanwhile.
+/// - It adapts each response to the HTTP version of its request, and sets exactly one `Date` (RFC 9110 §6.6.1).
+/// - It sends `100 (Continue)` if the client waits for it (RFC 9110 §10.1.1).
 /// - It sends a problem document for a request that cannot be parsed or that arrives too late, then closes.
 /// - It closes connections that are idle, and connections with a client that accepts no response bytes.
 /// - It reports a disconnected client to ``DisconnectSignal`` and to the handlers behind it.
-/// - It closes the connection after the shutdown of the listener, when every request is answered.
+/// - It closes the connection after the last response, or when every request is answered after the shutdown of the
+///   listener.
 ///
 /// One timer (`alarm`) serves all deadlines. It may fire early, so most state changes need not reschedule it.
 final class HTTPConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
@@ -24,6 +28,7 @@ final class HTTPConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler
     struct ClientDisconnected: Sendable {}
 
     private let presence: DisconnectSignal
+    private let wallClock: any WallClock
     private let limits: APISettings.Limits
     /// Nil if the connection limit is reached; the connection then gets 503 at once.
     private let permit: ConnectionPermits.Permit?
@@ -46,11 +51,12 @@ final class HTTPConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler
     private var isEncrypted = false
 
     init(
-        presence: DisconnectSignal, limits: APISettings.Limits, connections: ConnectionPermits,
-        permit: ConnectionPermits.Permit?, client: ConnectionClient? = nil, addresses: AddressLimiter? = nil,
-        awaitsAddress: Bool = false, makeRequestID: @escaping @Sendable () -> String
+        presence: DisconnectSignal, wallClock: any WallClock, limits: APISettings.Limits,
+        connections: ConnectionPermits, permit: ConnectionPermits.Permit?, client: ConnectionClient? = nil,
+        addresses: AddressLimiter? = nil, awaitsAddress: Bool = false, makeRequestID: @escaping @Sendable () -> String
     ) {
         self.presence = presence
+        self.wallClock = wallClock
         self.limits = limits
         self.client = client
         self.addresses = addresses
@@ -165,12 +171,7 @@ final class HTTPConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler
 
     private func deliver(_ part: HTTPServerRequestPart, _ context: ChannelHandlerContext) {
         switch part {
-        case .head(let head):
-            state.begin(head.hasBody ? HTTPConnectionState.BodyWindow(bodyWindow, at: context.eventLoop.now) : .none)
-            guard begin(head.uri) else { return refuse(ConnectionPermits.refusal, context) }
-            do throws(CacheError) { try countRequest(head) } catch { return refuse(error, context) }
-            if head.hasBody { arm(context) }
-            context.fireChannelRead(wrapInboundOut(part))
+        case .head(let head): begin(head, context)
         case .body(let bytes):
             state.bodyArrived(bytes.readableBytes)
             context.fireChannelRead(wrapInboundOut(part))
@@ -180,6 +181,29 @@ final class HTTPConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler
             context.fireChannelRead(wrapInboundOut(part))
             complete(completion, context)
         }
+    }
+
+    private func begin(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
+        // The router answers 413 from the head. It is the last response, because the body is not read.
+        let isTooLong = head.bodyLength.map { $0 > limits.bodyBytes(ofPath: head.uri) } ?? false
+        state.begin(
+            RequestFraming(head, isLast: isTooLong || isForOneRequest(head)),
+            head.hasBody ? HTTPConnectionState.BodyWindow(bodyWindow, at: context.eventLoop.now) : .none)
+        guard begin(head.uri) else { return refuse(ConnectionPermits.refusal, context) }
+        do throws(CacheError) { try countRequest(head) } catch { return refuse(error, context) }
+        if head.hasBody { arm(context) }
+        if state.awaitsBody, !isTooLong, head.awaitsContinue {
+            let interim = HTTPResponseHead(version: .http1_1, status: .continue)
+            context.writeAndFlush(wrapOutboundOut(.head(interim)), promise: nil)
+        }
+        context.fireChannelRead(wrapInboundOut(.head(head)))
+    }
+
+    /// Whether the connection is closed after the response to this request. Requests other than health checks change a
+    /// reserved permit to a regular one, or are rejected.
+    private func isForOneRequest(_ head: HTTPRequestHead) -> Bool {
+        guard let permit else { return true }
+        return ConnectionPermits.isHealthCheck(head.uri) && permit.isReserved
     }
 
     /// Passes on the waiting input that is due after a response.
@@ -204,24 +228,52 @@ final class HTTPConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         switch unwrapOutboundIn(data) {
-        case .head:
-            guard state.beginResponse(at: context.eventLoop.now) else { return fail(promise) }
-            context.write(data, promise: promise)
+        case .head(let head): begin(head, promise, context)
         case .body:
             guard state.mayWrite(at: context.eventLoop.now) else { return fail(promise) }
             context.write(data, promise: promise)
         case .end:
             // Counted before the write, which can complete within the call.
-            guard state.endResponse(at: context.eventLoop.now) else { return fail(promise) }
+            guard let framing = state.endResponse(at: context.eventLoop.now) else { return fail(promise) }
             let here = NIOLoopBound((self, context), eventLoop: context.eventLoop)
             let sent = promise ?? context.eventLoop.makePromise()
             sent.futureResult.whenComplete { _ in
                 let (handler, context) = here.value
                 handler.complete(handler.state.responseSent(at: context.eventLoop.now), context)
             }
-            context.write(data, promise: sent)
+            let isHidden = framing.end == .hidden
+            context.write(isHidden ? wrapOutboundOut(.body(.byteBuffer(ByteBuffer()))) : data, promise: sent)
+            if framing.isLast { context.flush() }
         }
     }
+
+    /// Writes the head of a response with `Date`, `Connection` and version set.
+    private func begin(
+        _ original: HTTPResponseHead, _ promise: EventLoopPromise<Void>?, _ context: ChannelHandlerContext
+    ) {
+        let isUnbounded = original.status.mayHaveResponseBody && !original.headers.contains(name: "Content-Length")
+        let framing = state.beginResponse(
+            isUnbounded: isUnbounded,
+            isLast: original.headers[canonicalForm: "Connection"].contains { $0 == "close" },
+            at: context.eventLoop.now)
+        guard let framing else { return fail(promise) }
+        var head = original
+        setDate(of: &head)
+        framing.apply(to: &head)
+        context.write(wrapOutboundOut(.head(head)), promise: promise)
+    }
+
+    private func setDate(of head: inout HTTPResponseHead) {
+        if let date = head.headers.first(name: Self.contentDate) {
+            head.headers.replaceOrAdd(name: "Date", value: date)
+            head.headers.remove(name: Self.contentDate)
+        } else if !head.headers.contains(name: "Date") {
+            head.headers.add(name: "Date", value: HTTPDate.format(wallClock.now()))
+        }
+    }
+
+    /// Internal field that carries a response's own date past Hummingbird, which sets `Date` to the current time.
+    static let contentDate = "Larder-Content-Date"
 
     private func fail(_ promise: EventLoopPromise<Void>?) { promise?.fail(ChannelError.ioOnClosedChannel) }
 
@@ -230,6 +282,9 @@ final class HTTPConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler
         switch completion {
         case .none: break
         case .ready: deliverNext(context)
+        case .closeOutput:
+            context.close(mode: .output, promise: nil)
+            deliverNext(context)
         case .close: close(context)
         }
     }
@@ -323,32 +378,44 @@ final class HTTPConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler
         switch refusal {
         case .none: return
         case .close: close(context)
-        case .answer:
+        case .answer(let isHead):
             if error.code == .overloaded { connections.countRefusal() }
             arm(context)
             // Nothing can be sent before the TLS handshake is complete.
             guard isEncrypted || tls(context) == nil else { return close(context) }
-            let problem = Problem(error, instance: "", requestID: makeRequestID())
-            let here = NIOLoopBound((self, context), eventLoop: context.eventLoop)
-            // Close only after the write: closing discards bytes that are not flushed.
-            problem.writeLast(to: context).whenComplete { _ in here.value.0.close(here.value.1) }
+            write(Problem(error, instance: "", requestID: makeRequestID()), isHead: isHead, context)
         }
+    }
+
+    /// Writes the last response of the connection, then closes.
+    private func write(_ problem: Problem, isHead: Bool, _ context: ChannelHandlerContext) {
+        var head = problem.lastHead
+        setDate(of: &head)
+        context.write(wrapOutboundOut(.head(head)), promise: nil)
+        if !isHead { context.write(wrapOutboundOut(.body(.byteBuffer(problem.body))), promise: nil) }
+        let here = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+        // Close only after the write: closing discards bytes that are not flushed.
+        context.writeAndFlush(wrapOutboundOut(.end(nil))).whenComplete { _ in here.value.0.close(here.value.1) }
+    }
+
+    func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+        guard mode != .input, state.cutsBody else { return context.close(mode: mode, promise: promise) }
+        // SO_LINGER 0 turns the close into a reset, also below TLS.
+        (context.channel as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0))
+            .whenFailure { _ in }
+        (tls(context) ?? context).close(mode: .all, promise: promise)
     }
 
     /// Closes the connection; below TLS if its handshake is not complete.
     private func close(_ context: ChannelHandlerContext) {
-        (isEncrypted ? context : tls(context) ?? context).close(promise: nil)
+        guard isEncrypted || tls(context) == nil else { return tls(context)?.close(promise: nil) ?? () }
+        close(context: context, mode: .all, promise: nil)
     }
 
     /// The context of the TLS handler; nil without TLS.
     private func tls(_ context: ChannelHandlerContext) -> ChannelHandlerContext? {
         try? context.pipeline.syncOperations.context(handlerType: NIOSSLServerHandler.self)  // none: no TLS
     }
-}
-
-extension HTTPRequestHead {
-    /// Whether fields announce a body, possibly an empty one.
-    var hasBody: Bool { headers.contains(name: "Content-Length") || headers.contains(name: "Transfer-Encoding") }
 }
 
 @available(*, unavailable)

@@ -36,17 +36,22 @@ struct HTTPConnectionState {
         case bypassed
         /// The error response is being written, until `end`. All input is discarded.
         case refusing(end: NIODeadline)
-        /// The connection is closed, or is being closed.
-        case closed
+        /// The last response was sent, and the output is closed. All input is discarded until the client closes its side.
+        /// After a full close, bytes that it still sends would cause a reset, which can discard the response before the
+        /// client has read it (RFC 9112 §9.6).
+        case lingering
+        /// The connection is closed, or is being closed. `cutsBody`: within a body that the end of the connection ends.
+        case closed(cutsBody: Bool)
     }
 
     /// A request and its response.
     struct Exchange: Equatable {
+        let framing: RequestFraming
         var request: Request
         var response = Response.owed
 
         /// Whether the server is at work: the response is not sent completely, and does not wait for the request.
-        var isBusy: Bool { request == .complete || response == .written }
+        var isBusy: Bool { request == .complete || response.isWritten }
     }
 
     /// The progress of a request.
@@ -60,10 +65,13 @@ struct HTTPConnectionState {
     enum Response: Equatable {
         case owed
         /// The head is written, the end is not.
-        case writing
+        case writing(ResponseFraming)
         /// The end is written, and not sent completely.
-        case written
+        case written(isLast: Bool)
         case sent
+
+        var isWriting: Bool { if case .writing = self { true } else { false } }
+        var isWritten: Bool { if case .written = self { true } else { false } }
     }
 
     /// The interval in which the rate of a request body is measured.
@@ -132,14 +140,15 @@ struct HTTPConnectionState {
     var isIdle: Bool {
         switch phase {
         case .awaitingFirst, .idle, .readingHead: waiting.isEmpty && client == .open && !isQuiescing
-        case .exchange, .bypassed, .refusing, .closed: false
+        case .exchange, .bypassed, .refusing, .lingering, .closed: false
         }
     }
 
     /// Whether the input is to be processed now. Otherwise it waits for ``next()``, or is discarded.
     mutating func receive(_ input: Input, at now: NIODeadline) -> Bool {
+        guard accepts(input) else { return false }
         if case .part = input { lastActivity = now }
-        if waiting.isEmpty, isDue(input) { return accepts(input) }
+        if waiting.isEmpty, isDue(input) { return true }
         if case .end = input, client == .open { client = .halfClosed(goneAt: now + timeouts.halfClosed) }
         waiting.append(input)
         return false
@@ -157,20 +166,22 @@ struct HTTPConnectionState {
     /// Whether the input is part of the request in progress, or nothing is in progress.
     private func isDue(_ input: Input) -> Bool {
         switch phase {
-        case .awaitingFirst, .idle, .readingHead, .refusing, .closed: return true
+        case .awaitingFirst, .idle, .readingHead, .refusing, .lingering, .closed: return true
         case .bypassed: return false
         case .exchange(let exchange):
             guard exchange.request != .complete else { return false }
             // The response to an incomplete request is sent before the connection ends.
             if case .part = input { return true }
-            return exchange.response != .written && (exchange.response != .writing || !input.isEnd)
+            return !exchange.response.isWritten && !(exchange.response.isWriting && input.isEnd)
         }
     }
 
+    /// Whether the input is used. After the last request only the end of the client's side is.
     private func accepts(_ input: Input) -> Bool {
         switch phase {
-        case .refusing, .closed: input.isEnd
-        case .awaitingFirst, .idle, .readingHead, .exchange, .bypassed: true
+        case .refusing, .lingering, .closed: input.isEnd
+        case .exchange(let exchange): input.isEnd || exchange.request != .complete || !exchange.framing.isLast
+        case .awaitingFirst, .idle, .readingHead, .bypassed: true
         }
     }
 
@@ -197,7 +208,12 @@ struct HTTPConnectionState {
     }
 
     /// The head of a request begins an exchange.
-    mutating func begin(_ body: BodyWindow) { phase = .exchange(Exchange(request: .receiving(body))) }
+    mutating func begin(_ framing: RequestFraming, _ body: BodyWindow) {
+        phase = .exchange(Exchange(framing: framing, request: .receiving(body)))
+    }
+
+    /// Whether the body of the request in progress has not begun to arrive.
+    var awaitsBody: Bool { waiting.isEmpty }
 
     mutating func bodyArrived(_ bytes: Int) {
         guard case .exchange(var exchange) = phase, case .receiving(var window) = exchange.request else { return }
@@ -216,7 +232,7 @@ struct HTTPConnectionState {
     /// A complete request whose response passes the handlers, although the request did not.
     mutating func beginComplete(at now: NIODeadline) {
         lastActivity = now
-        phase = .exchange(Exchange(request: .complete))
+        phase = .exchange(Exchange(framing: .persistent, request: .complete))
     }
 
     /// A complete request together with its response, until ``endBypass(at:)``.
@@ -243,34 +259,43 @@ struct HTTPConnectionState {
 
     // MARK: Responses
 
-    /// The head of a response is to be written. False: there is no request without a response.
-    mutating func beginResponse(at now: @autoclosure () -> NIODeadline) -> Bool {
-        guard case .exchange(var exchange) = phase, exchange.response == .owed else { return false }
-        exchange.response = .writing
+    /// The framing of a response whose head is to be written. Nil: there is no request without a response.
+    ///
+    /// - Parameters:
+    ///   - isUnbounded: Whether the response may have a body and states no length.
+    ///   - isLast: Whether the response ends the connection.
+    mutating func beginResponse(
+        isUnbounded: Bool, isLast: Bool, at now: @autoclosure () -> NIODeadline
+    ) -> ResponseFraming? {
+        guard case .exchange(var exchange) = phase, exchange.response == .owed else { return nil }
+        let framing = exchange.framing.response(isUnbounded: isUnbounded, isLast: isLast)
+        exchange.response = .writing(framing)
         phase = .exchange(exchange)
         wrote(at: now())
-        return true
+        return framing
     }
 
     /// A part of the body is to be written. False: no response is being written.
     mutating func mayWrite(at now: @autoclosure () -> NIODeadline) -> Bool {
-        guard case .exchange(let exchange) = phase, exchange.response == .writing else { return false }
+        guard case .exchange(let exchange) = phase, exchange.response.isWriting else { return false }
         wrote(at: now())
         return true
     }
 
-    /// The end of the response is to be written. False: no response is being written.
-    mutating func endResponse(at now: @autoclosure () -> NIODeadline) -> Bool {
-        guard mayWrite(at: now()), case .exchange(var exchange) = phase else { return false }
-        exchange.response = .written
+    /// The framing of the response whose end is to be written. Nil: no response is being written.
+    mutating func endResponse(at now: @autoclosure () -> NIODeadline) -> ResponseFraming? {
+        guard case .exchange(var exchange) = phase, case .writing(let framing) = exchange.response else { return nil }
+        exchange.response = .written(isLast: framing.isLast)
         phase = .exchange(exchange)
-        return true
+        wrote(at: now())
+        return framing
     }
 
     /// The response was sent completely, or sending it failed.
     mutating func responseSent(at now: NIODeadline) -> Completion {
-        guard case .exchange(var exchange) = phase, exchange.response == .written else { return .none }
+        guard case .exchange(var exchange) = phase, case .written(let isLast) = exchange.response else { return .none }
         lastActivity = now
+        guard !isLast else { return endLast() }
         exchange.response = .sent
         return enter(exchange)
     }
@@ -286,6 +311,8 @@ struct HTTPConnectionState {
         case none
         /// ``next()`` may return input. Without any, the connection is idle.
         case ready
+        /// The last response was sent: the output must be closed. ``next()`` may return input.
+        case closeOutput
         /// The connection must be closed.
         case close
     }
@@ -296,11 +323,17 @@ struct HTTPConnectionState {
         return exchange.request == .complete ? end() : .ready
     }
 
+    /// Ends the last exchange.
+    private mutating func endLast() -> Completion {
+        phase = isQuiescing ? .closed(cutsBody: false) : .lingering
+        return isQuiescing ? .close : .closeOutput
+    }
+
     /// Ends an exchange.
     private mutating func end() -> Completion {
         observation = nil
         if isQuiescing, !isRequestWaiting {
-            phase = .closed
+            phase = .closed(cutsBody: false)
             return .close
         }
         phase = .idle
@@ -318,8 +351,8 @@ struct HTTPConnectionState {
     /// the client could not know of the shutdown. Returns whether the connection must be closed now.
     mutating func quiesce(at now: NIODeadline) -> Bool {
         switch phase {
-        case .idle, .readingHead:
-            phase = .closed
+        case .idle, .readingHead, .lingering:
+            close()
             return true
         case .awaitingFirst(let end): phase = .awaitingFirst(end: min(end, now + Self.lastChance))
         case .exchange, .bypassed: break
@@ -331,8 +364,8 @@ struct HTTPConnectionState {
 
     /// The way to end the connection after an error.
     enum Refusal: Equatable {
-        /// The error response is to be written.
-        case answer
+        /// The error response is to be written, without its body to HEAD.
+        case answer(isHead: Bool)
         /// Nothing can follow the response that has begun: the connection must be closed.
         case close
         /// The connection ends already.
@@ -341,16 +374,17 @@ struct HTTPConnectionState {
 
     /// Ends the connection with an error response, which must be sent within `limit`, or without a response.
     mutating func refuse(at now: NIODeadline, within limit: TimeAmount) -> Refusal {
+        var isHead = false
         switch phase {
         case .awaitingFirst, .idle, .readingHead: break
-        case .exchange(let exchange) where exchange.response == .owed: break
+        case .exchange(let exchange) where exchange.response == .owed: isHead = exchange.framing.isHead
         case .exchange, .bypassed:
-            phase = .closed
+            close()
             return .close
-        case .refusing, .closed: return .none
+        case .refusing, .lingering, .closed: return .none
         }
         phase = .refusing(end: now + limit)
-        return .answer
+        return .answer(isHead: isHead)
     }
 
     /// Another connection has taken over the permit: an unused connection gets an error response, others none, so that
@@ -359,16 +393,29 @@ struct HTTPConnectionState {
         switch phase {
         case .awaitingFirst: return refuse(at: now, within: limit)
         case .refusing, .closed: return .none
-        case .idle, .readingHead, .exchange, .bypassed:
-            phase = .closed
+        case .idle, .readingHead, .exchange, .bypassed, .lingering:
+            close()
             return .close
         }
     }
 
     /// The channel is inactive.
     mutating func ended() {
-        (phase, client, waiting) = (.closed, .gone, [])
+        (phase, client, waiting) = (.closed(cutsBody: false), .gone, [])
     }
+
+    /// Whether a close would cut a body that the end of the connection ends: it must be a reset, because an orderly close
+    /// would make the body look complete.
+    var cutsBody: Bool {
+        switch phase {
+        case .exchange(let exchange):
+            if case .writing(let framing) = exchange.response { framing.end == .connection } else { false }
+        case .closed(let cutsBody): cutsBody
+        case .awaitingFirst, .idle, .readingHead, .bypassed, .refusing, .lingering: false
+        }
+    }
+
+    private mutating func close() { phase = .closed(cutsBody: cutsBody) }
 }
 
 extension HTTPConnectionState.Input {
@@ -403,7 +450,7 @@ extension HTTPConnectionState {
         let next: NIODeadline
         switch phase {
         case .awaitingFirst(let end), .readingHead(let end), .refusing(let end): next = end
-        case .idle: next = lastActivity + timeouts.idle
+        case .idle, .lingering: next = lastActivity + timeouts.idle
         case .bypassed: next = writeEnd
         case .exchange(let exchange): next = end(of: exchange)
         case .closed: return .distantFuture
@@ -430,9 +477,9 @@ extension HTTPConnectionState {
         switch phase {
         case .awaitingFirst(let end), .readingHead(let end):
             guard end <= now else { return .wait }
-            return isQuiescing ? close() : .headIsLate
-        case .refusing(let end): return end <= now ? close() : .wait
-        case .idle: return expireIdleTime(at: now)
+            return isQuiescing ? expireNow() : .headIsLate
+        case .refusing(let end): return end <= now ? expireNow() : .wait
+        case .idle, .lingering: return expireIdleTime(at: now)
         case .bypassed: return expireWrite(at: now, outbound())
         case .exchange(let exchange): return expire(exchange, at: now, outbound())
         case .closed: return .wait
@@ -447,7 +494,7 @@ extension HTTPConnectionState {
         }
         // A response may start before the request body is read. Backpressure then stops the body, and its deadline must
         // not abort the response.
-        guard exchange.response != .writing else { return expireIdleTime(at: now) }
+        guard !exchange.response.isWriting else { return expireIdleTime(at: now) }
         guard window.end <= now else { return .wait }
         if window.hasRate {
             var exchange = exchange
@@ -455,7 +502,7 @@ extension HTTPConnectionState {
             phase = .exchange(exchange)
             return .wait
         }
-        return exchange.response == .owed ? .bodyIsLate : close()
+        return exchange.response == .owed ? .bodyIsLate : expireNow()
     }
 
     /// 1. A write to a client that has closed the connection completely is answered with a TCP reset, which ends it.
@@ -471,7 +518,7 @@ extension HTTPConnectionState {
     }
 
     private mutating func expireIdleTime(at now: NIODeadline) -> Expiry {
-        lastActivity + timeouts.idle <= now ? close() : .wait
+        lastActivity + timeouts.idle <= now ? expireNow() : .wait
     }
 
     /// Closes the connection if the outbound buffer has not changed for `write`: the client accepts no bytes. An empty
@@ -480,14 +527,14 @@ extension HTTPConnectionState {
     /// The comparison runs once per `write`, so a stalled client is disconnected after one to two times that time.
     private mutating func expireWrite(at now: NIODeadline, _ outbound: Outbound) -> Expiry {
         if let observation, outbound.bytes > 0, observation.bytes == outbound.bytes, observation.writes == writes {
-            return observation.time + timeouts.write <= now ? close() : .wait
+            return observation.time + timeouts.write <= now ? expireNow() : .wait
         }
         observation = Observation(bytes: outbound.bytes, writes: writes, time: now)
         return .wait
     }
 
-    private mutating func close() -> Expiry {
-        phase = .closed
+    private mutating func expireNow() -> Expiry {
+        close()
         return .close
     }
 }

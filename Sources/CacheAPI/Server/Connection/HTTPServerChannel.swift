@@ -78,8 +78,8 @@ struct HTTPServerChannel: ServerChildChannel {
             }
             let limits = live.values.limits
             let connection = HTTPConnectionHandler(
-                presence: presence, limits: limits, connections: connections, permit: permit, client: client,
-                addresses: addresses, awaitsAddress: clientAddresses.requiresProxyHeader,
+                presence: presence, wallClock: wallClock, limits: limits, connections: connections, permit: permit,
+                client: client, addresses: addresses, awaitsAddress: clientAddresses.requiresProxyHeader,
                 makeRequestID: { [random] in random.identifier() })
             handler.value = connection
             try addHandlers(to: channel, limits, connection: connection, permit: permit, certificate, client)
@@ -106,7 +106,6 @@ struct HTTPServerChannel: ServerChildChannel {
         }
         try RequestDecoder.add(to: pipeline, limits, prepared: prepared)
         let handlers: [any RemovableChannelHandler] = [
-            HTTP1FramingHandler(wallClock: wallClock, limits: limits, permit: permit),
             RequestHeadValidator(client), connection,
             ContentHandler(
                 responder: content, sendBuffer: sendBuffer, rates: rates, prepared: prepared,
