@@ -97,9 +97,9 @@ micro: setup ## benchmark: single steps of a read, and their growth with size
 	$(RELEASE) --product MicroBench
 	@.build/release/MicroBench
 
-eviction: setup ## benchmark: eviction policies on traces: misses, hit ratios, curve, speed (ONLY=golden,media,curve,restart,speed,switch TRACES=folder)
+eviction: setup ## benchmark: eviction policies on traces: misses, hit ratios, curve, speed (ONLY=golden,media,curve,restart,speed,switch TRACES=folder; FLEET=3,10,30: fleets of these sizes)
 	$(RELEASE) --product EvictionBench
-	@.build/release/EvictionBench '$(ONLY)' Benchmarks/Traces $(TRACES)
+	@.build/release/EvictionBench '$(or $(FLEET),$(ONLY))' Benchmarks/Traces $(TRACES)
 
 conformance: $(if $(PEER),,setup) ## HTTP conformance tests over real sockets (ONLY=section or text, PEER=nginx|varnish)
 ifdef PEER

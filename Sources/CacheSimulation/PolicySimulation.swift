@@ -97,6 +97,15 @@ package struct PolicySimulation: Sendable {
         count(run.length, missing: missing)
     }
 
+    /// Whether all bytes of a run are present.
+    package func holds(_ run: ByteRange, of asset: AssetID) -> Bool {
+        grid.indices(of: run).allSatisfy { index in
+            let segment = SegmentID(asset: asset, index: index)
+            let part = grid.run(of: index).clamped(to: run)
+            return missingBytes(of: part, in: segment, given: entries[segment]?.parts ?? 0) == 0
+        }
+    }
+
     /// Reads the part of a run within one segment. Returns the number of missing bytes.
     private mutating func read(_ run: ByteRange, of segment: SegmentID, at now: Timestamp) -> Int64 {
         var entry = entries[segment] ?? Entry()
