@@ -28,6 +28,8 @@ class Row:
     query: str = ""
     body: object = None
     fields: dict = field(default_factory=dict)
+    #: Parameters of the path that name no object.
+    place: dict = field(default_factory=dict)
 
     @property
     def needed(self):
@@ -95,7 +97,7 @@ ROWS = {
     "listScrubs": Row("read", "refused"),
     "getScrub": Row("read", "refused", "scrub"),
     "getFleet": Row("read", "refused"),
-    "getFleetPurge": Row("read", "refused"),
+    "getFleetPurge": Row("read", "refused", status=404, place={"number": "1"}),
     "getFleetStats": Row("read", "refused"),
     "leaveFleet": Row("admin", "refused"),
     "joinFleet": Row("admin", "refused"),

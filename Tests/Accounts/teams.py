@@ -211,7 +211,7 @@ class Stage:
 
     def call(self, operation, row, credential, case):
         """The reply to an operation with a credential on an object."""
-        path = re.sub(r"\{(\w+)\}", lambda match: (case.place or {})[match[1]], operation.path)
+        path = re.sub(r"\{(\w+)\}", lambda match: {**row.place, **(case.place or {})}[match[1]], operation.path)
         query = [row.query, urllib.parse.urlencode(case.query or {}), credential.signature]
         target = "?".join(filter(None, [path, "&".join(filter(None, query))]))
         fields = {**row.fields, **(case.fields or {})}

@@ -11,15 +11,16 @@ import Synchronization
 /// | `state/origins/NAME` | ``StoredSettings`` of an origin, sealed with a key of the nodes |
 /// | `state/policy` | ``StoredSettings`` of the policy |
 /// | `state/purges/NUMBER` | ``FleetPurge``, for seven days |
-/// | `state/purge` | the number of the last purge |
+/// | `state/purge` | number and identifier of the last purge |
 /// | `nodes/NAME` | ``FleetNode``, with the lease of the node |
 ///
 /// The revision of an origin or the policy is that of etcd, so that `If-Match` works at each node.
 final class DesiredState: Sendable {
     /// The state at one revision.
     struct Snapshot: Sendable {
-        /// The number of the last purge.
+        /// The number and the identifier of the last purge.
         var lastPurge: Int64 = 0
+        var lastPurgeID = ""
         /// Purges after the requested number, in order; at most ``batch``.
         var purges: [(number: Int64, value: [UInt8])] = []
         /// Revisions by name.
@@ -89,7 +90,7 @@ final class DesiredState: Sendable {
             ]))
         guard result.entries.count == 5 else { throw EtcdClient.malformed }
         var snapshot = Snapshot()
-        if let last = result.entries[0].first { snapshot.lastPurge = try Self.number(in: last) }
+        if let last = result.entries[0].first { (snapshot.lastPurge, snapshot.lastPurgeID) = try Self.purge(in: last) }
         for entry in result.entries[1] {
             guard let number = Int64(entry.key.dropFirst(purgesPrefix.count)) else { continue }
             snapshot.purges.append((number, entry.value))
@@ -120,9 +121,11 @@ final class DesiredState: Sendable {
         }
     }
 
-    private static func number(in entry: EtcdEntry) throws(CacheError) -> Int64 {
-        guard let number = Int64(String(decoding: entry.value, as: UTF8.self)) else { throw EtcdClient.malformed }
-        return number
+    /// Number and identifier, with a blank between them.
+    private static func purge(in entry: EtcdEntry) throws(CacheError) -> (number: Int64, id: String) {
+        let words = String(decoding: entry.value, as: UTF8.self).split(separator: " ")
+        guard words.count == 2, let number = Int64(words[0]) else { throw EtcdClient.malformed }
+        return (number, String(words[1]))
     }
 
     /// The present settings of these origins, and the faults of those that cannot be read, by name. One that was deleted
@@ -173,14 +176,15 @@ final class DesiredState: Sendable {
 
     /// Stores a purge; returns its number. Throws `.payloadTooLarge` if it exceeds the limit of etcd.
     func add(_ purge: FleetPurge) async throws(CacheError) -> Int64 {
-        let value = purge.jsonBytes
-        guard value.count <= Self.maxBytes else {
+        var purge = purge
+        guard purge.jsonBytes.count <= Self.maxBytes else {
             throw CacheError(
                 .payloadTooLarge, "A purge in a fleet has at most \(Self.maxBytes) bytes: divide it into several ones.")
         }
         for _ in 0..<Self.mostAttempts {
             let present = try await etcd.commit(EtcdTransaction([.get(lastPurgeKey)])).entries.first?.first
-            let number = try present.map(Self.number(in:)) ?? 0
+            let number: Int64
+            (number, purge.previous) = try present.map(Self.purge(in:)) ?? (0, "")
             let condition: EtcdTransaction.Condition =
                 present.map { .revision($0.revision, of: lastPurgeKey) } ?? .absent(lastPurgeKey)
             let lease = try await leaseForPurges()
@@ -189,8 +193,8 @@ final class DesiredState: Sendable {
                     EtcdTransaction(
                         if: [condition],
                         [
-                            .put(lastPurgeKey, Array(String(number + 1).utf8)),
-                            .put(purgeKey(number + 1), value, lease: lease),
+                            .put(lastPurgeKey, Array("\(number + 1) \(purge.id)".utf8)),
+                            .put(purgeKey(number + 1), purge.jsonBytes, lease: lease),
                             .delete(purgeKey(number + 1 - Self.mostPurges)),
                         ]))
                 if result.isCommitted { return number + 1 }

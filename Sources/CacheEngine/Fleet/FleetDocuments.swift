@@ -8,12 +8,16 @@ struct FleetPurge: Codable, Sendable {
         var origins, prefixes: [String]?
     }
 
+    /// A random identifier, and that of the purge before: numbers alone can repeat after etcd was restored.
+    let id: String
+    var previous = ""
     var request: JSON
     /// The time of the request, which its condition `olderThanSeconds` refers to.
     var at: Timestamp
     var owner: Owner?
 
-    init(_ request: JSON, at now: Timestamp, by owner: TokenOwner?) {
+    init(_ request: JSON, id: String, at now: Timestamp, by owner: TokenOwner?) {
+        self.id = id
         self.request = request
         at = now
         self.owner = owner.map {
@@ -39,6 +43,8 @@ package struct FleetNode: Codable, Hashable, Sendable {
     package var revision: Int64 = 0
     /// The name of its store, by which two nodes with one name are told apart.
     var store: String
+    /// The name of its process. Two processes have one store while one takes over from the other.
+    var process: String
     /// The base URL for other nodes; empty: it serves none.
     package var url: String
     package var version: String
@@ -51,14 +57,15 @@ package struct FleetNode: Codable, Hashable, Sendable {
     /// Its clock when it wrote the entry.
     package var at: Timestamp
 
-    private enum CodingKeys: CodingKey { case store, url, version, state, purges, capacityBytes, usedBytes, at }
+    private enum CodingKeys: CodingKey { case store, process, url, version, state, purges, capacityBytes, usedBytes, at }
 
     init(
-        name: String, store: String, url: String, version: String, state: String, purges: Int64, capacityBytes: Int64?,
+        name: String, store: String, process: String, url: String, version: String, state: String, purges: Int64, capacityBytes: Int64?,
         usedBytes: Int64, at: Timestamp
     ) {
         self.name = name
         self.store = store
+        self.process = process
         self.url = url
         self.version = version
         self.state = state
@@ -70,6 +77,6 @@ package struct FleetNode: Codable, Hashable, Sendable {
 
     /// Whether other nodes have to know of the change at once.
     func differsFromEntry(_ entry: FleetNode) -> Bool {
-        (store, url, version, state, purges) != (entry.store, entry.url, entry.version, entry.state, entry.purges)
+        (process, url, version, state, purges) != (entry.process, entry.url, entry.version, entry.state, entry.purges)
     }
 }

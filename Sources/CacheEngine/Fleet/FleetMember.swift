@@ -73,6 +73,7 @@ package final class FleetMember: Sendable {
     static let interval = Duration.seconds(3)
     /// The name of the policy among the faults; no origin can have it.
     private static let policyName = "(policy)"
+    private static let keepAliveInterval = Duration.seconds(5)
     /// The pause before a lost stream of changes is requested again.
     private static let streamPause = Duration.seconds(1)
     /// The time by which a lease outlives ``Settings/maxLag``: a router has stopped sending requests until then.
@@ -137,6 +138,10 @@ package final class FleetMember: Sendable {
                     try? await self.desired.etcd.watch(self.desired.statePrefix) { self.wake.yield() }
                 } while (try? await clock.sleep(for: Self.streamPause)) != nil
             }
+            group.addTask {
+                // Apart from the readings, so that a long purge does not end the lease.
+                while (try? await clock.sleep(for: Self.keepAliveInterval)) != nil { await self.keepAlive() }
+            }
             for await _ in wakes { await follow() }
         }
         // Without the lease no purge waits for this node.
@@ -183,7 +188,8 @@ package final class FleetMember: Sendable {
         var record =
             state.withLock { $0.record }
             ?? FleetRecord(
-                fleet: settings.fleet, store: context.random.identifier(), purges: snapshot.lastPurge)
+                fleet: settings.fleet, store: context.random.identifier(), purges: snapshot.lastPurge,
+                purgeID: snapshot.lastPurgeID)
         let changed = snapshot.origins.filter { record.origins[$0.key] != $0.value }
         let removed = Set(record.origins.keys).subtracting(snapshot.origins.keys)
         var (origins, faults) =
@@ -229,25 +235,38 @@ package final class FleetMember: Sendable {
     /// Returns whether all purges are applied.
     private func applyPurges(of snapshot: DesiredState.Snapshot) async throws(CacheError) -> Bool {
         guard var record = state.withLock({ $0.record }) else { return false }
-        if snapshot.lastPurge < record.purges {
-            // etcd was restored from a backup: its numbers begin again.
-            try await confirmAll(because: "the fleet has fewer purges than this node has applied")
-            record.purges = snapshot.lastPurge
+        let isOther = snapshot.lastPurge == record.purges && snapshot.lastPurgeID != record.purgeID
+        if snapshot.lastPurge < record.purges || isOther {
+            try await confirmAll(because: "the purges of the fleet are not those that this node has applied")
+            (record.purges, record.purgeID) = (snapshot.lastPurge, snapshot.lastPurgeID)
             try await keep(record)
             return true
         }
-        if snapshot.lastPurge > record.purges, snapshot.purges.first?.number != record.purges + 1 {
+        let purges = snapshot.purges.map { purge in
+            (purge.number, value: try? JSONParser.parse(purge.value).decode(FleetPurge.self, isStrict: false))
+        }
+        if snapshot.lastPurge > record.purges, purges.first?.0 != record.purges + 1 {
             try await confirmAll(because: "the node was away for longer than purges are kept")
-            record.purges = snapshot.purges.isEmpty ? snapshot.lastPurge : snapshot.purges[0].number - 1
+            record.purges = purges.first.map { $0.0 - 1 } ?? snapshot.lastPurge
+            record.purgeID = purges.isEmpty ? snapshot.lastPurgeID : purges[0].value?.previous ?? ""
             try await keep(record)
         }
-        for purge in snapshot.purges where purge.number > record.purges {
-            let isDone = state.withLock { $0.carriedOut.contains(purge.number) }
-            if !isDone { try await carryOut(purge.value, purge.number) }
-            record.purges = purge.number
+        for (number, purge) in purges where number > record.purges {
+            try await apply(purge, number, after: record.purgeID)
+            record.purges = number
+            record.purgeID = number == snapshot.lastPurge ? snapshot.lastPurgeID : purge?.id ?? ""
             try await keep(record)
         }
         return record.purges >= snapshot.lastPurge
+    }
+
+    /// Applies a purge, unless this node has made it. `purge` nil: it cannot be read. `previous`: the identifier of the purge
+    /// before, as this node has applied it.
+    private func apply(_ purge: FleetPurge?, _ number: Int64, after previous: String) async throws(CacheError) {
+        if let purge, purge.previous != previous {
+            try await confirmAll(because: "the purges of the fleet do not continue those that this node has applied")
+        }
+        if !state.withLock({ $0.carriedOut.contains(number) }) { try await carryOut(purge, number) }
     }
 
     private func keep(_ record: FleetRecord) async throws(CacheError) {
@@ -259,17 +278,12 @@ package final class FleetMember: Sendable {
         publish()
     }
 
-    private func carryOut(_ value: [UInt8], _ number: Int64) async throws(CacheError) {
-        let purge: FleetPurge
-        let request: PurgeRequest
-        do throws(CacheError) {
-            purge = try JSONParser.parse(value).decode(isStrict: false)
-            request = try PurgeRequest(purge.request)
-        } catch {
+    private func carryOut(_ purge: FleetPurge?, _ number: Int64) async throws(CacheError) {
+        guard let purge, let request = try? PurgeRequest(purge.request) else {
             // A purge of a later version may select anything.
             context.logger.error(
                 "a purge of the fleet cannot be read; use one version of Larder in the fleet",
-                metadata: ["purge": "\(number)", "error": "\(error)"])
+                metadata: ["purge": "\(number)"])
             return try await confirmAll(because: "a purge of the fleet cannot be read")
         }
         let report: EvictionReport
@@ -302,7 +316,8 @@ package final class FleetMember: Sendable {
     func purge<Report: Sendable>(
         _ request: PurgeRequest, by owner: TokenOwner?, carryOut: () async throws(CacheError) -> Report
     ) async throws(CacheError) -> (report: Report, number: Int64) {
-        let purge = FleetPurge(request.json, at: context.wallClock.now(), by: owner)
+        let purge = FleetPurge(
+            request.json, id: context.random.identifier(), at: context.wallClock.now(), by: owner)
         let result = try await turn.pass { () async throws(CacheError) -> (Report, Int64) in
             let early = request.isErasure ? try await carryOut() : nil
             let number = try await desired.add(purge)
@@ -334,10 +349,12 @@ package final class FleetMember: Sendable {
         }
         let policy = configuration.policy.settings
         let node = FleetNode(
-            name: settings.node, store: record.store, url: settings.url, version: settings.version,
+            name: settings.node, store: record.store, process: context.loopName, url: settings.url, version: settings.version,
             state: state.withLock { $0.readiness.rawValue },
             purges: record.purges, capacityBytes: policy.capacityBytes, usedBytes: context.space.with { $0.usedBytes },
             at: context.wallClock.now())
+        // The next process with this store has written the entry already.
+        if let present, present.process != node.process, node.state == Readiness.draining.rawValue { return }
         let (lease, isRenewed) = try await lease()
         let isCurrent =
             present.map { !node.differsFromEntry($0) && node.at.since($0.at) < Self.refreshInterval } ?? false
@@ -351,6 +368,11 @@ package final class FleetMember: Sendable {
         } else {
             wake.yield()  // another process has written the entry meanwhile
         }
+    }
+
+    /// Renews the lease. After an error the next reading does.
+    private func keepAlive() async {
+        if let lease = state.withLock({ $0.lease }) { _ = try? await desired.etcd.keepAlive(lease) }
     }
 
     /// The lease of this node, and whether it existed before.

@@ -3,7 +3,7 @@ import CacheCore
 import CacheEngine
 import CurlUpstream
 import EtcdClient
-import Foundation
+import Glibc
 import Logging
 
 /// Mapping of the settings to the settings of each component.
@@ -46,10 +46,18 @@ extension LarderSettings {
         let tls = TLSSettings(
             caFile: fleet.etcdCAFile, certificateFile: fleet.etcdCertificateFile, keyFile: fleet.etcdKeyFile)
         return FleetMember.Settings(
-            fleet: fleet.name, node: fleet.node ?? ProcessInfo.processInfo.hostName, url: fleet.advertise ?? "",
+            fleet: fleet.name, node: fleet.node ?? Self.hostName, url: fleet.advertise ?? "",
             etcd: EtcdSettings(endpoints: fleet.etcdEndpoints, tls: tls, user: fleet.etcdUser),
             keys: fleet.keys.map(\.exposed), maxLag: fleet.maxLag, catchUp: fleet.catchUp,
             version: LarderCommand.version)
+    }
+
+    /// The name of this machine, without a question to the DNS.
+    private static var hostName: String {
+        var name = [CChar](repeating: 0, count: 65)
+        // A longer name is cut off.
+        guard gethostname(&name, name.count - 1) == 0 || errno == ENAMETOOLONG else { return "node" }
+        return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
     /// The worker pools for content, and for requests to other services, such as etcd. They share no limit.

@@ -10,7 +10,7 @@ extension ContentResponder {
     /// shorter than requested. Without the first byte it is 504 with `Larder-Next-Byte` or `Larder-Coming`.
     func answerPeer(_ call: ContentCall, _ note: RequestLogContext) async -> ContentResponse {
         // Purges that are applied while the answer is made count for the next one.
-        let state = reader.peerState
+        let state = gate.live.values.peers.admit(call.credentials) ? reader.peerState : nil
         let response = await answer(toPeer: call, note)
         return state.map { response.adding(.larderFleet, $0) } ?? response
     }

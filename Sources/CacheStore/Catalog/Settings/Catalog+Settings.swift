@@ -20,17 +20,19 @@ package struct FleetRecord: Hashable, Codable, Sendable {
     package var fleet: String
     /// The name of this store, by which two nodes with one name are told apart.
     package var store: String
-    /// The number of the last purge.
+    /// The number of the last purge, and its identifier, which the next one names.
     package var purges: Int64
+    package var purgeID: String
     /// The revisions of the fleet's origins, by name.
     package var origins: [String: Int64] = [:]
     /// The revision of the fleet's policy; 0: the fleet has none.
     package var policy: Int64 = 0
 
-    package init(fleet: String, store: String, purges: Int64) {
+    package init(fleet: String, store: String, purges: Int64, purgeID: String) {
         self.fleet = fleet
         self.store = store
         self.purges = purges
+        self.purgeID = purgeID
     }
 }
 
