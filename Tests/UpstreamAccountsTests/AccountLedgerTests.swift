@@ -221,12 +221,12 @@ import Testing
         }
         try await test.refresh()
         let keys = try AccessKeys("A", "hidden", "hidden", from: "The test")
-        let request = AccountRequest(
-            method: .post, url: "https://a.example/b?hidden", headers: ["Authorization": "hidden"],
-            body: Array("hidden".utf8), timeout: .zero, destination: .service)
+        let request = UpstreamRequest(
+            .post, "https://a.example/b?hidden", headers: ["Authorization": "hidden"], body: Array("hidden".utf8))
+        let head = UpstreamHead(status: 200, headers: ["Set-Cookie": "hidden"])
         let values: [Any] = [
             try test.authorize(), keys, AccountMaterial.keys(keys), StoredRefreshToken(token: "hidden", fileDigest: ""),
-            request, AccountResponse(status: 200, body: Array("hidden".utf8)),
+            request, UpstreamResponse(head: head, body: Array("hidden".utf8)),
             try SharedAccessSignature(Array("sig=hidden".utf8)),
             try ClientFile(Array(#"{"client_secret":"hidden"}"#.utf8)),
         ]

@@ -2,23 +2,24 @@ import CacheCore
 import Synchronization
 import UpstreamAccounts
 
-/// A transport that records requests and returns scripted responses in order.
-final class ScriptedTransport: AccountTransport {
-    private let responses: Mutex<[Result<AccountResponse, CacheError>]>
-    private let recorded = Mutex<[AccountRequest]>([])
+/// Records requests and returns scripted responses in order.
+final class ScriptedTransport: Sendable {
+    private let responses: Mutex<[Result<UpstreamResponse, CacheError>]>
+    private let recorded = Mutex<[UpstreamRequest]>([])
 
-    init(_ responses: [Result<AccountResponse, CacheError>] = []) { self.responses = Mutex(responses) }
+    init(_ responses: [Result<UpstreamResponse, CacheError>] = []) { self.responses = Mutex(responses) }
 
-    var requests: [AccountRequest] { recorded.withLock(\.self) }
+    var requests: [UpstreamRequest] { recorded.withLock(\.self) }
 
     func add(_ status: Int, _ body: String, headers: HeaderList = [:]) {
-        let response = AccountResponse(status: status, headers: headers, body: Array(body.utf8))
+        let response = UpstreamResponse(
+            head: UpstreamHead(status: status, headers: headers), body: Array(body.utf8))
         responses.withLock { $0.append(.success(response)) }
     }
 
     func add(_ error: CacheError) { responses.withLock { $0.append(.failure(error)) } }
 
-    func send(_ request: AccountRequest) async throws(CacheError) -> AccountResponse {
+    @Sendable func send(_ request: UpstreamRequest) async throws(CacheError) -> UpstreamResponse {
         recorded.withLock { $0.append(request) }
         let next = responses.withLock { $0.isEmpty ? nil : $0.removeFirst() }
         guard let next else { throw CacheError(.upstreamUnreachable(), "The script has no further response.") }
@@ -97,7 +98,7 @@ final class TestAccount: Sendable {
         return UpstreamAccount(
             origin: "media", settings: settings,
             dependencies: AccountDependencies(
-                transport: transport, readFile: read, readAbsoluteFile: read, environment: environment,
+                send: transport.send, readFile: read, readAbsoluteFile: read, environment: environment,
                 wallClock: clock, random: FixedRandom(), refreshTokens: store))
     }
 
@@ -152,7 +153,7 @@ extension UpstreamURL {
     }
 }
 
-extension AccountRequest {
+extension UpstreamRequest {
     /// The body as text.
     var text: String { String(decoding: body, as: UTF8.self) }
 }

@@ -135,6 +135,9 @@ package struct TransferTimeouts: Hashable, Sendable {
         self.idle = idle
         self.total = total
     }
+
+    /// The same limit for each step and for the whole transfer.
+    package init(all limit: Duration) { self.init(connect: limit, firstByte: limit, idle: limit, total: limit) }
 }
 
 /// The verification of an upstream's certificate.
@@ -263,6 +266,11 @@ package struct UpstreamRequest: Sendable {
         self.tls = tls
         self.delay = delay
     }
+}
+
+extension UpstreamRequest: CustomStringConvertible {
+    /// Without query, fields and body; they can contain secrets.
+    package var description: String { "\(method.rawValue) \(url.prefix { $0 != "?" })" }
 }
 
 /// The head of a redirect that was followed.

@@ -15,8 +15,7 @@ package enum DocumentDownload {
     ) async throws(CacheError) -> [UInt8] {
         var request = UpstreamRequest(
             method: .get, url: url, originName: "(documents)",
-            timeouts: TransferTimeouts(connect: timeout, firstByte: timeout, idle: timeout, total: timeout),
-            allowPrivateAddresses: true)
+            timeouts: TransferTimeouts(all: timeout), allowPrivateAddresses: true)
         request.followsRedirects = false
         let response = try await upstream.exchange(request, bodyLimit: bodyLimit)
         guard response.status == 200 else {

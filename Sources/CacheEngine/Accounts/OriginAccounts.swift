@@ -58,6 +58,8 @@ final class OriginAccounts: Sendable {
     private let begin: AsyncStream<@Sendable () async -> Void>.Continuation
     /// How long a failure is repeated without a new call.
     private static let failureLifetime = Duration.seconds(1)
+    /// The largest response to a request of an account, in bytes.
+    private static let responseLimit = 1 << 20
 
     init(_ parts: Parts) {
         self.parts = parts
@@ -158,12 +160,26 @@ final class OriginAccounts: Sendable {
             let account = UpstreamAccount(
                 origin: name, settings: settings.auth,
                 dependencies: AccountDependencies(
-                    transport: AccountCalls(origin: name, settings: settings, upstream: parts.upstream),
+                    send: Self.calls(of: name, settings, over: parts.upstream),
                     readFile: parts.readFile, readAbsoluteFile: parts.readAbsoluteFile,
                     environment: parts.environment, wallClock: parts.wallClock, random: parts.random,
                     refreshTokens: parts.refreshTokens))
             state.slots[name] = account.map { Slot(settings: settings.auth, account: $0) }
             return account
+        }
+    }
+
+    /// Sends the requests of an account to token endpoints and metadata services, over the same client as content. The
+    /// limits count them apart from the content of the origin.
+    private static func calls(
+        of origin: String, _ settings: OriginSettings, over upstream: any Upstream
+    ) -> AccountDependencies.Send {
+        { (request) async throws(CacheError) in
+            var request = request
+            request.originName = origin + " (account)"
+            request.allowPrivateAddresses = settings.allowPrivateAddresses
+            request.tls = settings.tls
+            return try await upstream.exchange(request, bodyLimit: responseLimit)
         }
     }
 

@@ -214,7 +214,7 @@ package final class PeerNodes: Sendable {
             request.method = .head
             (request.originName, request.maxTransfers) = (Self.questionsName, Self.maxQuestions)
             let limit = settings.limit
-            request.timeouts = TransferTimeouts(connect: limit, firstByte: limit, idle: limit, total: limit)
+            request.timeouts = TransferTimeouts(all: limit)
             inquiry.send(request, to: node, over: upstream)
         }
     }

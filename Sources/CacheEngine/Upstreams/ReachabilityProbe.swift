@@ -9,8 +9,8 @@ package enum ReachabilityProbe {
     ) async throws(CacheError) -> Int {
         var request = UpstreamRequest(
             method: .head, url: url, originHeaders: settings.headers, originName: "(reachability)",
-            timeouts: TransferTimeouts(connect: timeout, firstByte: timeout, idle: timeout, total: timeout),
-            allowPrivateAddresses: settings.allowPrivateAddresses, tls: settings.tls)
+            timeouts: TransferTimeouts(all: timeout), allowPrivateAddresses: settings.allowPrivateAddresses,
+            tls: settings.tls)
         request.followsRedirects = false
         do {
             return try await upstream.head(of: request).status

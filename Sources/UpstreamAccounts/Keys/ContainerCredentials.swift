@@ -13,10 +13,9 @@ struct ContainerCredentials: Sendable {
         let url = try endpoint()
         var headers: HeaderList = ["Accept": "application/json"]
         if let token = try await token() { headers.append("Authorization", token) }
-        let response = try await exchange.send(
-            AccountRequest(
-                method: .get, url: url.text, headers: headers, body: [], timeout: AccountExchange.metadataTimeout,
-                destination: url.parsed.metadataDestination))
+        var request = UpstreamRequest(.get, url.text, headers: headers, timeout: AccountExchange.metadataTimeout)
+        request.allowsMetadataServices = url.parsed.isMetadataService
+        let response = try await exchange.send(request)
         guard response.status == 200 else {
             throw CacheError(
                 .upstreamRefused(status: response.status),

@@ -84,11 +84,13 @@ struct InstanceCredentials: Sendable {
     }
 
     private func request(
-        _ method: AccountRequest.Method, _ path: String, _ base: ServiceURL, _ headers: HeaderList
-    ) -> AccountRequest {
+        _ method: UpstreamRequest.Method, _ path: String, _ base: ServiceURL, _ headers: HeaderList
+    ) -> UpstreamRequest {
         let prefix = base.path.hasSuffix("/") ? String(base.path.dropLast()) : base.path
-        return AccountRequest(
-            method: method, url: "\(base.scheme)://\(base.hostField)\(prefix)\(path)", headers: headers, body: [],
-            timeout: AccountExchange.metadataTimeout, destination: base.metadataDestination)
+        var request = UpstreamRequest(
+            method, "\(base.scheme)://\(base.hostField)\(prefix)\(path)", headers: headers,
+            timeout: AccountExchange.metadataTimeout)
+        request.allowsMetadataServices = base.isMetadataService
+        return request
     }
 }

@@ -78,9 +78,7 @@ struct SecurityTokenService: Sendable {
     ) async throws(CacheError) -> IssuedKeys {
         let query = url.query.map { "?" + $0 } ?? ""
         let response = try await exchange.send(
-            AccountRequest(
-                method: .post, url: url.redacted + query, headers: headers, body: body,
-                timeout: AccountExchange.serviceTimeout, destination: .service))
+            UpstreamRequest(.post, url.redacted + query, headers: headers, body: body))
         let texts = XMLTexts.parse(response.body)
         guard response.status == 200 else {
             let code = texts?.first { $0.path.suffix(2) == ["Error", "Code"] }?.text

@@ -44,9 +44,7 @@ struct TokenEndpoint: Sendable {
             }
         }
         let response = try await exchange.send(
-            AccountRequest(
-                method: .post, url: url, headers: headers, body: FormBody(fields).bytes,
-                timeout: AccountExchange.serviceTimeout, destination: .service))
+            UpstreamRequest(.post, url, headers: headers, body: FormBody(fields).bytes))
         return try Self.parse(response)
     }
 
@@ -57,7 +55,7 @@ struct TokenEndpoint: Sendable {
         return "Basic " + String(text) + String(repeating: "=", count: (4 - text.count % 4) % 4)
     }
 
-    private static func parse(_ response: AccountResponse) throws(CacheError) -> Response {
+    private static func parse(_ response: UpstreamResponse) throws(CacheError) -> Response {
         // The body of an error need not be JSON, and the parser's error could contain a part of the body.
         let json = try? JSONParser.parse(response.body)
         let code = json?["error"]?.string.map { " and error \(ErrorCode.shown($0))" } ?? ""

@@ -10,7 +10,11 @@ package struct AccountDependencies: Sendable {
     /// Reads a file of at most ``fileLimit`` bytes. The error names the file, never its content.
     package typealias FileReader = @Sendable (String) async throws(CacheError) -> [UInt8]
 
-    package var transport: any AccountTransport
+    /// Sends a request and returns the response of any status. Throws if there is no complete response; the error
+    /// contains neither fields nor body of the request.
+    package typealias Send = @Sendable (UpstreamRequest) async throws(CacheError) -> UpstreamResponse
+
+    package var send: Send
     /// Reads a file by its path below the directory of credentials files.
     package var readFile: FileReader
     /// Reads a file by an absolute path, which only the process environment can name.
@@ -22,11 +26,11 @@ package struct AccountDependencies: Sendable {
     package var refreshTokens: any RefreshTokenStore
 
     package init(
-        transport: any AccountTransport, readFile: @escaping FileReader, readAbsoluteFile: @escaping FileReader,
+        send: @escaping Send, readFile: @escaping FileReader, readAbsoluteFile: @escaping FileReader,
         environment: [String: String], wallClock: any WallClock, random: any RandomSource,
         refreshTokens: any RefreshTokenStore
     ) {
-        self.transport = transport
+        self.send = send
         self.readFile = Self.withoutMark(readFile)
         self.readAbsoluteFile = Self.withoutMark(readAbsoluteFile)
         self.environment = environment

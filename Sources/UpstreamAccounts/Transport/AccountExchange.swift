@@ -33,10 +33,10 @@ final class AccountExchange: Sendable {
     var isServiceFailing: Bool { isFailing.withLock(\.self) }
 
     /// Sends a request. The body of a response is limited; other checks are the caller's.
-    func send(_ request: AccountRequest) async throws(CacheError) -> AccountResponse {
-        let response: AccountResponse
+    func send(_ request: UpstreamRequest) async throws(CacheError) -> UpstreamResponse {
+        let response: UpstreamResponse
         do {
-            response = try await dependencies.transport.send(request)
+            response = try await dependencies.send(request)
         } catch {
             isFailing.withLock { $0 = error.code.isWorthRetrying }
             throw error
@@ -57,6 +57,19 @@ final class AccountExchange: Sendable {
 
     /// The local time of an absolute time that a server stated.
     func local(_ time: Timestamp) -> Timestamp { time - skew }
+}
+
+extension UpstreamRequest {
+    /// A request for credentials. Redirects are not followed, because the request contains secrets. `timeout`: the limit
+    /// for the whole exchange.
+    init(
+        _ method: Method, _ url: String, headers: HeaderList, body: [UInt8] = [],
+        timeout: Duration = AccountExchange.serviceTimeout
+    ) {
+        self.init(method: method, url: url, headers: headers, timeouts: TransferTimeouts(all: timeout))
+        self.body = body
+        followsRedirects = false
+    }
 }
 
 /// The difference between a server's clock and the local one.

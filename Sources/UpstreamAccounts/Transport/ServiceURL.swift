@@ -40,8 +40,7 @@ struct ServiceURL: Hashable, Sendable {
     /// The URL for messages: without its query.
     var redacted: String { "\(scheme)://\(hostField)\(path)" }
 
-    /// The destination of requests to a metadata service with this URL.
-    var metadataDestination: AccountRequest.Destination {
-        OriginAuth.isLoopback(host: host) || OriginAuth.metadataHosts.contains(host) ? .metadata : .service
-    }
+    /// Whether the host is a loopback address or the fixed link-local address of a metadata service
+    /// (``OriginAuth/metadataHosts``).
+    var isMetadataService: Bool { OriginAuth.isLoopback(host: host) || OriginAuth.metadataHosts.contains(host) }
 }

@@ -41,7 +41,7 @@ import UpstreamAccounts
                 base + "api/token", base + "meta-data/iam/security-credentials/",
                 base + "meta-data/iam/security-credentials/media%20role",
             ])
-        #expect(requests.allSatisfy { $0.destination == .metadata })
+        #expect(requests.allSatisfy { $0.allowsMetadataServices })
         #expect(requests[0].headers["X-aws-ec2-metadata-token-ttl-seconds"] == "21600")
         #expect(requests[1].headers["X-aws-ec2-metadata-token"] == "SESSION")
         #expect(requests[2].headers["X-aws-ec2-metadata-token"] == "SESSION")
@@ -215,7 +215,7 @@ import UpstreamAccounts
         _ = try await test.refreshError()
 
         #expect(test.transport.requests.first?.url == url)
-        #expect(test.transport.requests.first?.destination == .metadata)
+        #expect(test.transport.requests.first?.allowsMetadataServices == true)
     }
 
     @Test("AWS_EC2_METADATA_DISABLED prevents requests to the instance metadata service")
@@ -234,7 +234,7 @@ import UpstreamAccounts
         try await test.refresh()
 
         #expect(test.transport.requests.map(\.url) == ["http://169.254.170.2/v2/credentials/1?a=b"])
-        #expect(test.transport.requests[0].destination == .metadata)
+        #expect(test.transport.requests[0].allowsMetadataServices)
         #expect(test.transport.requests[0].headers["Authorization"] == nil)
         #expect(try test.state == .valid)
     }
@@ -271,22 +271,22 @@ import UpstreamAccounts
     @Test(
         "Full URIs may name https, loopback and metadata addresses only",
         arguments: [
-            ("https://keys.example/a", AccountRequest.Destination.service), ("http://127.0.0.1:80/a", .metadata),
-            ("http://127.255.0.1/a", .metadata), ("http://localhost:8080", .metadata), ("http://[::1]/a", .metadata),
-            ("http://169.254.170.2/a", .metadata), ("http://169.254.170.23/a", .metadata),
-            ("http://[fd00:ec2::23]/a", .metadata), ("https://169.254.170.2/a", .metadata),
+            ("https://keys.example/a", false), ("http://127.0.0.1:80/a", true),
+            ("http://127.255.0.1/a", true), ("http://localhost:8080", true), ("http://[::1]/a", true),
+            ("http://169.254.170.2/a", true), ("http://169.254.170.23/a", true),
+            ("http://[fd00:ec2::23]/a", true), ("https://169.254.170.2/a", true),
             ("http://keys.example/a", nil), ("http://169.254.170.3/a", nil), ("http://10.0.0.1/a", nil),
             ("http://127.0.0.1.example/a", nil), ("http://127.0.0.256/", nil), ("http://127.1/", nil),
             ("http://127.0.0.1@10.0.0.1/", nil), ("http://[fd00:ec2::24]/a", nil), ("ftp://127.0.0.1/a", nil),
             ("/relative", nil), ("", nil),
-        ] as [(String, AccountRequest.Destination?)])
-    func fullURI(url: String, destination: AccountRequest.Destination?) async throws {
+        ] as [(String, Bool?)])
+    func fullURI(url: String, isMetadataService: Bool?) async throws {
         let test = Self.container(["AWS_CONTAINER_CREDENTIALS_FULL_URI": url])
 
         _ = try await test.refreshError()
 
-        #expect(test.transport.requests.first?.destination == destination)
-        #expect(test.transport.requests.first?.url == (destination == nil ? nil : url))
+        #expect(test.transport.requests.first?.allowsMetadataServices == isMetadataService)
+        #expect(test.transport.requests.first?.url == (isMetadataService == nil ? nil : url))
     }
 
     @Test("A container without endpoint is reported")

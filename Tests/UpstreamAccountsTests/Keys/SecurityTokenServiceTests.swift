@@ -44,7 +44,7 @@ import UpstreamAccounts
         let request = test.transport.requests[0]
         #expect(request.method == .post)
         #expect(request.url == "https://sts.eu-central-1.amazonaws.com/")
-        #expect(request.destination == .service)
+        #expect(!request.allowsMetadataServices)
         #expect(
             request.text
                 == "Action=AssumeRole&Version=2011-06-15&RoleArn=arn%3Aaws%3Aiam%3A%3A123456789012%3Arole%2Fmedia"

@@ -32,7 +32,7 @@ import UpstreamAccounts
         let request = test.transport.requests[0]
         #expect(request.method == .post)
         #expect(request.url == Self.url)
-        #expect(request.destination == .service)
+        #expect(!request.allowsMetadataServices)
         #expect(request.headers["Content-Type"] == "application/x-www-form-urlencoded")
         // a%20b:s%3Ae%2Fc%3F%3E~
         #expect(request.headers["Authorization"] == "Basic YSUyMGI6cyUzQWUlMkZjJTNGJTNFfg==")
