@@ -21,7 +21,8 @@ struct FleetTable {
         Swift.print(padded("one node", 34), "byte hits \((100 * one.byteHitRatio).rounded(2)) %")
         for count in sizes {
             for (name, points, factor, shares) in [
-                ("weight 1", 16, nil, false), ("weight 100", 1600, nil, false), ("weight 100, load 150", 1600, 1.5, false),
+                ("weight 1", 16, nil, false), ("weight 100", 1600, nil, false),
+                ("weight 100, load 150", 1600, 1.5, false),
                 ("weight 100, peers", 1600, nil, true), ("weight 100, load 150, peers", 1600, 1.5, true),
             ] as [(String, Int, Double?, Bool)] {
                 let settings = FleetSimulation.Settings(

@@ -25,6 +25,7 @@ struct OriginController: Controller {
         Route(.patch, "/v1/origins/{name}", .scope(.admin)) { try await $0.patch($1, $2) },
         Route(.delete, "/v1/origins/{name}", .scope(.admin)) { controller, request, context in
             let name = try context.parameter("name")
+            try await controller.cache.readDesiredState()
             let revision = try controller.configuration.origin(name).revision
             let precondition = try RevisionConditions(request).precondition(at: revision)
             try await controller.cache.deleteOrigin(name, if: precondition)
@@ -53,6 +54,7 @@ struct OriginController: Controller {
             throw CacheError.invalid(
                 "name", "An origin name has 1 to 64 characters of a–z, 0–9, ., _ and -; the first is a–z or 0–9.")
         }
+        try await cache.readDesiredState()
         let (present, settings) = try await request.json(upTo: limits.bodyBytes) { [configuration] json, _ in
             let present = configuration.mountedOrigins().first { $0.origin.name == name }
             return (present, try OriginSettings(json, name: name, present: present?.origin.settings))
@@ -70,6 +72,7 @@ struct OriginController: Controller {
     /// 3. If another client has changed the origin, the patch is applied again, to the newer settings.
     private func patch(_ request: Request, _ context: APIContext) async throws -> Response {
         let (name, conditions) = (try context.parameter("name"), RevisionConditions(request))
+        try await cache.readDesiredState()
         let patch = try await request.json(upTo: limits.bodyBytes, types: Request.mergePatchTypes) {
             [configuration] json, _ in
             let present = try configuration.origin(name)

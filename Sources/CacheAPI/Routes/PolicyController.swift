@@ -45,6 +45,7 @@ struct PolicyController: Controller {
     private func change(
         _ request: Request, types: [String], base: @escaping @Sendable (PolicySettings) -> PolicySettings
     ) async throws -> Response {
+        try await cache.readDesiredState()
         let policy = configuration.policy.settings
         let json = try await request.json(upTo: limits.bodyBytes, types: types) { json, _ in
             _ = try base(policy).merging(json)  // a valid body has a short tree

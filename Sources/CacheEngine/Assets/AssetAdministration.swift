@@ -88,6 +88,7 @@ package struct AssetAdministration: Sendable {
 
     /// Removes the asset at once; soft: marks it stale, so that the upstream must confirm it before its next use.
     package func delete(_ id: AssetID, isSoft: Bool) async throws(CacheError) {
+        context.purgeCount.increment()
         context.refusals.forget(id)
         var origin: String?
         do throws(CacheError) {

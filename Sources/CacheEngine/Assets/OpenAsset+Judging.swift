@@ -33,6 +33,7 @@ extension OpenAsset {
         let (fillRequest, fill, isMirror) = (transfer.fillRequest, transfer.fill, source != .origin)
         var expectation = expectation(for: fillRequest, isMirror: isMirror)
         expectation.isOfPeer = source == .peer
+        expectation.isOutdated = transfer.isOutdated
         if source != .peer { context.paths.answered(target.url, with: head) }
         let hasFlowControl = source == .peer || context.paths.hasFlowControl(target.url)
         change { state in

@@ -4,20 +4,17 @@ import CacheStore
 /// The state of a fleet: it is stored in one transaction, and then put in force.
 extension CacheConfiguration {
     /// Applies changed origins and a changed policy of the fleet, and unmounts origins. Returns the faults of origins, by
-    /// name. One that the configuration of this node defines stays as it is there; another one is mounted in any case,
-    /// because its cached content may be readable.
+    /// name; such an origin is mounted nevertheless, because its cached content may be readable. What the configuration of
+    /// this node defines stays as it is there.
     func adopt(
         _ record: FleetRecord, _ changed: [Revised<Origin>], removing removed: Set<String>,
         _ policy: Revised<PolicySettings>?
     ) async throws(CacheError) -> [String: String] {
         var faults: [String: String] = [:]
         for origin in changed.map(\.value) {
-            if isConfigured(origin.name) {
-                faults[origin.name] = "The configuration file of this node defines it, too: remove it there."
-                continue
-            }
             do throws(CacheError) {
                 try checkValues(of: origin)
+                try checkEncryption(of: origin)
                 try await checkFiles(of: origin)
             } catch {
                 faults[origin.name] = error.message

@@ -149,9 +149,7 @@ package final class CacheConfiguration: Sendable {
                 "An origin's name is 1 to 64 of a-z, 0-9, '.', '_' and '-', and begins with a letter or digit.")
         }
         try checkValues(of: origin)
-        if origin.settings.isEncrypted, context.store.masterKeys.activeID == nil {
-            throw .invalid("encrypt", "Set encryption.keysDirectory or encryption.keyCommand to encrypt content.")
-        }
+        try checkEncryption(of: origin)
         let others = origins.all.map(\.origin).filter { $0.name != origin.name }
         let policy = self.policy.settings
         try policy.checkMinimums(of: quotas(under: policy, others + [origin]), field: "quota.minBytes")
@@ -172,6 +170,13 @@ package final class CacheConfiguration: Sendable {
         if former != origin.settings.addresses { context.health.moved(origin.name, to: origin.settings.addresses) }
         adoptQuotas()
         return (origin, revision, isNew)
+    }
+
+    /// Throws `.invalidField("encrypt")` without a master key for an encrypted origin.
+    func checkEncryption(of origin: Origin) throws(CacheError) {
+        if origin.settings.isEncrypted, context.store.masterKeys.activeID == nil {
+            throw .invalid("encrypt", "Set encryption.keysDirectory or encryption.keyCommand to encrypt content.")
+        }
     }
 
     /// Throws `.invalidField` with the first invalid setting of an origin.

@@ -111,6 +111,7 @@ package struct EvictionAdministration: Sendable {
         isErasure: Bool = false, isDryRun: Bool, runsLater: Bool = false, by owner: TokenOwner? = nil,
         as request: PurgeRequest? = nil
     ) async throws(CacheError) -> EvictionReport {
+        if !isDryRun { context.purgeCount.increment() }
         try await context.commits.flush()
         let chosen = try await choose(selection, keys: keys, urls: urls)
         var report = EvictionReport(isDryRun: isDryRun)
@@ -202,6 +203,7 @@ package struct EvictionAdministration: Sendable {
     /// Executes a registered plan. If it `runsLater`, a purge deletes its assets in the background.
     private func execute(_ id: String, runsLater: Bool) async throws(CacheError) -> PurgePlan.Progress {
         let plan = try plans.begin(id, at: now)
+        if plan.ranges == nil { context.purgeCount.increment() }
         do throws(CacheError) {
             try await context.commits.flush()
             _ = try await erase(plan)

@@ -5,6 +5,10 @@ import Synchronization
 
 /// Changes over the API: with a fleet all nodes make them, without one only this node.
 extension AssetCache {
+    /// Reads the state of the fleet, so that the request sees the changes that other nodes have made before. No effect
+    /// without a fleet. Throws `.fleetUnavailable`.
+    package func readDesiredState() async throws(CacheError) { try await fleet?.synchronize() }
+
     /// As ``CacheConfiguration/setOrigin(_:if:)``. In a fleet it also throws `.fleetConflict` for an origin of the
     /// configuration, and `.fleetUnavailable`.
     package func setOrigin(

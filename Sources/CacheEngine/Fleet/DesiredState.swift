@@ -11,6 +11,7 @@ import Synchronization
 /// | `state/origins/NAME` | ``StoredSettings`` of an origin, sealed with a key of the nodes |
 /// | `state/policy` | ``StoredSettings`` of the policy |
 /// | `state/purges/NUMBER` | ``FleetPurge``, for seven days |
+/// | `state/identity` | a random text, which the first node stores |
 /// | `state/purge` | number and identifier of the last purge |
 /// | `nodes/NAME` | ``FleetNode``, with the lease of the node |
 ///
@@ -18,6 +19,9 @@ import Synchronization
 final class DesiredState: Sendable {
     /// The state at one revision.
     struct Snapshot: Sendable {
+        /// The revision of etcd, and the identity of the state; nil: nothing is stored yet.
+        var revision: Int64
+        var identity: String?
         /// The number and the identifier of the last purge.
         var lastPurge: Int64 = 0
         var lastPurgeID = ""
@@ -67,6 +71,7 @@ final class DesiredState: Sendable {
     /// The prefix of the keys whose change concerns all nodes.
     var statePrefix: String { root + "state/" }
     private var originsPrefix: String { root + "state/origins/" }
+    private var identityKey: String { root + "state/identity" }
     private var policyKey: String { root + "state/policy" }
     private var purgesPrefix: String { root + "state/purges/" }
     private var lastPurgeKey: String { root + "state/purge" }
@@ -86,10 +91,11 @@ final class DesiredState: Sendable {
         let result = try await etcd.commit(
             EtcdTransaction([
                 .get(lastPurgeKey), .range(from: purgeKey(number + 1), to: end, limit: Self.batch),
-                .list(originsPrefix, keysOnly: true), .get(policyKey), .list(nodesPrefix),
+                .list(originsPrefix, keysOnly: true), .get(policyKey), .list(nodesPrefix), .get(identityKey),
             ]))
-        guard result.entries.count == 5 else { throw EtcdClient.malformed }
-        var snapshot = Snapshot()
+        guard result.entries.count == 6 else { throw EtcdClient.malformed }
+        var snapshot = Snapshot(revision: result.revision)
+        snapshot.identity = result.entries[5].first.map { String(decoding: $0.value, as: UTF8.self) }
         if let last = result.entries[0].first { (snapshot.lastPurge, snapshot.lastPurgeID) = try Self.purge(in: last) }
         for entry in result.entries[1] {
             guard let number = Int64(entry.key.dropFirst(purgesPrefix.count)) else { continue }
@@ -155,6 +161,12 @@ final class DesiredState: Sendable {
     static let isLater = "Its settings are of another version of Larder: use one version in the fleet."
 
     // MARK: Changes
+
+    /// Stores the identity of a state, unless another node has.
+    func begin(as identity: String) async throws(CacheError) {
+        _ = try await etcd.commit(
+            EtcdTransaction(if: [.absent(identityKey)], [.put(identityKey, Array(identity.utf8))]))
+    }
 
     /// Stores an origin; returns its revision. Throws `.preconditionFailed` if the precondition does not hold.
     func save(_ origin: Origin, if precondition: Precondition) async throws(CacheError) -> Int64 {

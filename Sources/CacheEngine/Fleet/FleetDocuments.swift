@@ -57,10 +57,13 @@ package struct FleetNode: Codable, Hashable, Sendable {
     /// Its clock when it wrote the entry.
     package var at: Timestamp
 
-    private enum CodingKeys: CodingKey { case store, process, url, version, state, purges, capacityBytes, usedBytes, at }
+    private enum CodingKeys: CodingKey {
+        case store, process, url, version, state, purges, capacityBytes, usedBytes, at
+    }
 
     init(
-        name: String, store: String, process: String, url: String, version: String, state: String, purges: Int64, capacityBytes: Int64?,
+        name: String, store: String, process: String, url: String, version: String, state: String, purges: Int64,
+        capacityBytes: Int64?,
         usedBytes: Int64, at: Timestamp
     ) {
         self.name = name

@@ -53,6 +53,9 @@ package final class FleetMember: Sendable {
         /// The uptime of the last contact with etcd; nil: none since the start.
         var contact: Duration?
         var lastError: String?
+        /// The last revision of etcd that was read, and the uptime of the last decision about the readiness.
+        var revision: Int64 = 0
+        var decidedAt = Duration.zero
         /// The nodes at the last contact.
         var nodes: [FleetNode] = []
         /// The nodes that were read for a client, and the uptime before.
@@ -73,6 +76,9 @@ package final class FleetMember: Sendable {
     static let interval = Duration.seconds(3)
     /// The name of the policy among the faults; no origin can have it.
     private static let policyName = "(policy)"
+    private static let isConfigured = "The configuration file of this node defines it, too: remove it there."
+    /// The longest time for an attempt to read the state, and for the questions to other nodes.
+    private static let decisionReserve = Duration.seconds(15)
     private static let keepAliveInterval = Duration.seconds(5)
     /// The pause before a lost stream of changes is requested again.
     private static let streamPause = Duration.seconds(1)
@@ -110,7 +116,14 @@ package final class FleetMember: Sendable {
     }
 
     /// The reason why this node is not ready; nil: it is up to date, or may serve without etcd.
-    package var fault: String? { state.withLock { $0.fault } }
+    package var fault: String? {
+        let now = context.uptime()
+        return state.withLock { state in
+            // A suspended process has decided before its suspension.
+            let isOld = now - state.decidedAt > settings.maxLag + Self.decisionReserve
+            return state.fault ?? (isOld ? "The node has not read the state of its fleet for too long." : nil)
+        }
+    }
 
     /// The service has another state.
     func changed(_ readiness: Readiness) {
@@ -171,9 +184,16 @@ package final class FleetMember: Sendable {
             while !isCurrent {
                 let applied = state.withLock { $0.record?.purges }
                 let snapshot = try await desired.snapshot(after: applied ?? .max - 1)
+                guard let identity = snapshot.identity else {
+                    try await desired.begin(as: context.random.identifier())
+                    continue
+                }
+                try await begin(as: identity, in: snapshot)
                 try await applySettings(of: snapshot)
-                isCurrent = try await applyPurges(of: snapshot)
-                try await describe(in: snapshot.nodes)
+                let isApplied = try await applyPurges(of: snapshot)
+                // Purges that were complete before this node had an entry did not wait for it.
+                let isNew = try await describe(in: snapshot.nodes)
+                isCurrent = isApplied && !isNew
             }
             reached()
         }
@@ -181,28 +201,47 @@ package final class FleetMember: Sendable {
 
     // MARK: Application
 
+    /// Begins with the state if it is another one than this store has applied. Its content may have been purged; origins of
+    /// the former state stay mounted as this node's own, because etcd may have lost them.
+    private func begin(as identity: String, in snapshot: DesiredState.Snapshot) async throws(CacheError) {
+        let (former, last) = state.withLock { state in
+            defer { state.revision = snapshot.revision }
+            return (state.record, state.revision)
+        }
+        if let former, former.identity == identity {
+            // An earlier revision: etcd was restored, and can assign revisions again.
+            if snapshot.revision < last { state.withLock { $0.record?.forgetRevisions() } }
+            return
+        }
+        try await confirmAll(
+            because: former == nil ? "the node is new in its fleet" : "the state of the fleet is another one")
+        try await keep(
+            FleetRecord(
+                fleet: settings.fleet, identity: identity, store: former?.store ?? context.random.identifier(),
+                purges: snapshot.lastPurge, purgeID: snapshot.lastPurgeID))
+    }
+
     private func applySettings(of snapshot: DesiredState.Snapshot) async throws(CacheError) {
-        let isNew = state.withLock { $0.record == nil }
-        // Content of before its entry into the fleet may have been purged.
-        if isNew { try await confirmAll(because: "the node is new in its fleet") }
-        var record =
-            state.withLock { $0.record }
-            ?? FleetRecord(
-                fleet: settings.fleet, store: context.random.identifier(), purges: snapshot.lastPurge,
-                purgeID: snapshot.lastPurgeID)
-        let changed = snapshot.origins.filter { record.origins[$0.key] != $0.value }
+        guard var record = state.withLock({ $0.record }) else { return }
+        let configured = snapshot.origins.keys.filter(configuration.isConfigured)
+        for name in configured { record.origins[name] = nil }
+        let changed = snapshot.origins.filter { record.origins[$0.key] != $0.value && !configured.contains($0.key) }
         let removed = Set(record.origins.keys).subtracting(snapshot.origins.keys)
         var (origins, faults) =
             changed.isEmpty ? ([], [:]) : try await desired.origins(changed.keys.sorted())
+        for name in configured { faults[name] = Self.isConfigured }
         let policy = policy(in: snapshot, besides: record.policy, &faults)
         for origin in origins { record.origins[origin.value.name] = origin.revision }
         for name in removed { record.origins[name] = nil }
         record.policy = policy?.revision ?? record.policy
-        if isNew || !origins.isEmpty || !removed.isEmpty || policy != nil {
+        if record != state.withLock({ $0.record }) {
             let unusable = try await configuration.adopt(record, origins, removing: removed, policy)
             faults.merge(unusable) { $1 }
         }
-        note(faults, keeping: { snapshot.origins[$0] != nil && changed[$0] == nil }, in: record)
+        note(
+            faults,
+            keeping: { snapshot.origins[$0] != nil && changed[$0] == nil && !self.configuration.isConfigured($0) },
+            in: record)
     }
 
     /// The policy of the fleet if it has changed. One of another version is a fault.
@@ -239,8 +278,9 @@ package final class FleetMember: Sendable {
         if snapshot.lastPurge < record.purges || isOther {
             try await confirmAll(because: "the purges of the fleet are not those that this node has applied")
             (record.purges, record.purgeID) = (snapshot.lastPurge, snapshot.lastPurgeID)
+            record.forgetRevisions()
             try await keep(record)
-            return true
+            return false
         }
         let purges = snapshot.purges.map { purge in
             (purge.number, value: try? JSONParser.parse(purge.value).decode(FleetPurge.self, isStrict: false))
@@ -253,6 +293,7 @@ package final class FleetMember: Sendable {
         }
         for (number, purge) in purges where number > record.purges {
             try await apply(purge, number, after: record.purgeID)
+            record = state.withLock(\.record) ?? record
             record.purges = number
             record.purgeID = number == snapshot.lastPurge ? snapshot.lastPurgeID : purge?.id ?? ""
             try await keep(record)
@@ -265,6 +306,7 @@ package final class FleetMember: Sendable {
     private func apply(_ purge: FleetPurge?, _ number: Int64, after previous: String) async throws(CacheError) {
         if let purge, purge.previous != previous {
             try await confirmAll(because: "the purges of the fleet do not continue those that this node has applied")
+            state.withLock { $0.record?.forgetRevisions() }
         }
         if !state.withLock({ $0.carriedOut.contains(number) }) { try await carryOut(purge, number) }
     }
@@ -332,9 +374,9 @@ package final class FleetMember: Sendable {
 
     // MARK: Membership
 
-    /// Renews the lease, and stores the entry of this node if it has changed.
-    private func describe(in nodes: [FleetNode]) async throws(CacheError) {
-        guard let record = state.withLock({ $0.record }) else { return }
+    /// Renews the lease, and stores the entry of this node if it has changed. Returns whether it had none before.
+    private func describe(in nodes: [FleetNode]) async throws(CacheError) -> Bool {
+        guard let record = state.withLock({ $0.record }) else { return false }
         let present = nodes.first { $0.name == settings.node }
         let isTaken = present.map { $0.store != record.store } ?? false
         state.withLock { state in
@@ -349,16 +391,17 @@ package final class FleetMember: Sendable {
         }
         let policy = configuration.policy.settings
         let node = FleetNode(
-            name: settings.node, store: record.store, process: context.loopName, url: settings.url, version: settings.version,
+            name: settings.node, store: record.store, process: context.loopName, url: settings.url,
+            version: settings.version,
             state: state.withLock { $0.readiness.rawValue },
             purges: record.purges, capacityBytes: policy.capacityBytes, usedBytes: context.space.with { $0.usedBytes },
             at: context.wallClock.now())
         // The next process with this store has written the entry already.
-        if let present, present.process != node.process, node.state == Readiness.draining.rawValue { return }
+        if let present, present.process != node.process, node.state == Readiness.draining.rawValue { return false }
         let (lease, isRenewed) = try await lease()
         let isCurrent =
             present.map { !node.differsFromEntry($0) && node.at.since($0.at) < Self.refreshInterval } ?? false
-        guard !isRenewed || !isCurrent else { return }
+        guard !isRenewed || !isCurrent else { return false }
         if try await desired.save(node, over: present, lease: lease) {
             state.withLock { state in
                 state.nodes.removeAll { $0.name == node.name }
@@ -368,6 +411,7 @@ package final class FleetMember: Sendable {
         } else {
             wake.yield()  // another process has written the entry meanwhile
         }
+        return present == nil
     }
 
     /// Renews the lease. After an error the next reading does.
@@ -388,7 +432,7 @@ package final class FleetMember: Sendable {
     private func reached() {
         let now = context.uptime()
         let wasLost = state.withLock { state in
-            defer { (state.contact, state.lastError, state.fault) = (now, nil, nil) }
+            defer { (state.contact, state.decidedAt, state.lastError, state.fault) = (now, now, nil, nil) }
             return state.lastError != nil || state.fault != nil
         }
         if wasLost { context.logger.notice("the state of the fleet is applied") }
@@ -409,8 +453,9 @@ package final class FleetMember: Sendable {
         }
         guard lag > settings.maxLag || error.code == .fleetConflict else { return }
         let fault = error.code == .fleetConflict ? error.message : await faultByPeers()
+        let decidedAt = context.uptime()
         let isNew = state.withLock { state in
-            defer { state.fault = fault }
+            defer { (state.fault, state.decidedAt) = (fault, decidedAt) }
             return fault != nil && state.fault != fault
         }
         if isNew, let fault { context.logger.error("the node is not ready", metadata: ["reason": "\(fault)"]) }

@@ -209,7 +209,8 @@ enum Samples {
                     originFaults: ["o": "e"],
                     nodes: [
                         FleetNode(
-                            name: "a", store: "s", process: "p", url: "http://a", version: "1", state: "ready", purges: 3,
+                            name: "a", store: "s", process: "p", url: "http://a", version: "1", state: "ready",
+                            purges: 3,
                             capacityBytes: 10, usedBytes: 5, at: time)
                     ]), at: time)))
     static let simulations = SimulationResults(

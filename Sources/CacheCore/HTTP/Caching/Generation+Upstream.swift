@@ -19,7 +19,14 @@ extension Generation {
                 type: media.type, length: length, isStorable: freshness.isStorable))
         if head.status == 203 { described.status = 203 }
         described.firstHeaders = StoredHeaders.withheld(head.headers)
-        return described.lasting(freshness, path: expecting.path)
+        return described.lasting(freshness, path: expecting.path).stale(if: expecting.isOutdated)
+    }
+
+    /// Without its freshness if `isOutdated`.
+    private func stale(if isOutdated: Bool) -> Generation {
+        var generation = self
+        if isOutdated { generation.freshUntil = nil }
+        return generation
     }
 
     /// Whether bytes of both generations may be combined in one file (RFC 9111 §3.4).
@@ -121,7 +128,7 @@ extension Generation {
         confirmed.receivedAt = expecting.now
         confirmed.isStorable = expecting.storeRules.allow(
             type: contentType, length: length, isStorable: freshness.isStorable)
-        return confirmed.lasting(freshness, path: expecting.path)
+        return confirmed.lasting(freshness, path: expecting.path).stale(if: expecting.isOutdated)
     }
 }
 

@@ -45,6 +45,8 @@ package struct WindowExpectation: Sendable {
     /// Whether another node of the fleet sent the response. It proves nothing about the present state of the upstream, so
     /// that it renews no freshness.
     package var isOfPeer = false
+    /// Whether a purge was made after the request: the response can be older, and is not fresh.
+    package var isOutdated = false
 
     package init(
         window: UpstreamRequest.Window, known: Generation?, now: Timestamp, freshness: OriginSettings.Freshness,

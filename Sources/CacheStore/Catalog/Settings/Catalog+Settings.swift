@@ -18,6 +18,8 @@ package struct Revised<Value: Sendable>: Sendable {
 package struct FleetRecord: Hashable, Codable, Sendable {
     /// The name of the fleet.
     package var fleet: String
+    /// The identity of the state in etcd: another one after etcd was emptied.
+    package var identity: String
     /// The name of this store, by which two nodes with one name are told apart.
     package var store: String
     /// The number of the last purge, and its identifier, which the next one names.
@@ -28,11 +30,20 @@ package struct FleetRecord: Hashable, Codable, Sendable {
     /// The revision of the fleet's policy; 0: the fleet has none.
     package var policy: Int64 = 0
 
-    package init(fleet: String, store: String, purges: Int64, purgeID: String) {
+    package init(fleet: String, identity: String, store: String, purges: Int64, purgeID: String) {
         self.fleet = fleet
+        self.identity = identity
         self.store = store
         self.purges = purges
         self.purgeID = purgeID
+    }
+}
+
+extension FleetRecord {
+    /// Origins and policy are read again: their revisions may have been assigned twice.
+    package mutating func forgetRevisions() {
+        origins = origins.mapValues { _ in 0 }
+        policy = 0
     }
 }
 
