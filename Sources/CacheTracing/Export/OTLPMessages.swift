@@ -14,7 +14,7 @@ package struct OTLPRequest: Sendable {
 
 /// The result of a request.
 package enum OTLPResponse: Sendable, Hashable {
-    /// The receiver answered; `body` may be truncated.
+    /// The receiver answered.
     case response(status: Int, headers: HeaderList = HeaderList(), body: [UInt8] = [])
     /// There was no response. The reason is a sentence for the log, without a secret.
     case failure(String)

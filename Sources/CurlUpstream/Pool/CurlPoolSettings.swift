@@ -25,6 +25,8 @@ package struct CurlPoolSettings: Sendable {
     package var nameMaxAge = Duration.seconds(30)
     /// The maximum age of a kept connection.
     package var connectionMaxAge = Duration.seconds(600)
+    /// Whether the workers have the priority of threads that serve readers.
+    private(set) var isRaised = true
     /// Returns the kind of a refused address (4 or 16 bytes in network order), or nil if it is allowed. Tests replace
     /// it.
     var refusal: @Sendable (_ address: [UInt8]) -> String? = AddressGuard.refusal(of:)
@@ -40,6 +42,15 @@ package struct CurlPoolSettings: Sendable {
         self.maxHeaderLines = maxHeaderLines
         self.transfersPerWorker = max(1, transfersPerWorker)
         self.maxBytesPerSecond = maxBytesPerSecond
+    }
+
+    /// Settings of a pool for requests of the service itself, apart from the upstreams: one worker of normal priority.
+    /// Every address is allowed, because only the administrator chooses the servers.
+    package static func ownRequests(userAgent: String) -> Self {
+        var settings = Self(workers: 1, userAgent: userAgent)
+        settings.isRaised = false
+        settings.refusal = { _ in nil }
+        return settings
     }
 
     /// `nameMaxAge` in the unit of libcurl, rounded up.

@@ -24,7 +24,7 @@ package final class CurlWorkerPool: Upstream {
         let scheduler = TransferScheduler(settings: settings, now: { clock.now })
         let threads = scheduler.commandQueues.enumerated().compactMap { index, commandQueue in
             let thread = WorkerThread {
-                ThreadPriority.raise()
+                if settings.isRaised { ThreadPriority.raise() }
                 CurlWorker(index: index, commandQueue: commandQueue, scheduler: scheduler, settings: settings).run()
             }
             if thread == nil { scheduler.abandon(commandQueue.close()) }

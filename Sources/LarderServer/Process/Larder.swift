@@ -78,7 +78,7 @@ enum Larder {
                 logger: logger),
         ]
         let outcome = await Result.of {
-            try await run(background, server, tracing.exporter, supervisor, settings, logger: logger)
+            try await run(background, server, tracing.service, supervisor, settings, logger: logger)
         }
         await close([pool, services], store, isOrderly: outcome.isSuccess, logger: logger)
         if case .failure(let error) = outcome, !isServing.load(ordering: .relaxed) {
@@ -108,7 +108,7 @@ enum Larder {
     /// Runs the services in this order, with those that a shutdown ends first and last, until a signal; a second one cuts
     /// the responses in progress.
     private static func run(
-        _ services: [any Service], _ server: ServerService, _ exporter: OTLPExporter?, _ supervisor: Supervisor,
+        _ services: [any Service], _ server: ServerService, _ traces: TraceService?, _ supervisor: Supervisor,
         _ settings: LarderSettings, logger: Logger
     ) async throws {
         for loop in MultiThreadedEventLoopGroup.singleton.makeIterator() { loop.execute { ThreadPriority.raise() } }
@@ -124,7 +124,7 @@ enum Larder {
             delay: server.handsOver ? .zero : max(settings.limits.shutdownDelay, settings.fleet.leaveTimeout),
             clock: clock)
         let all: [any Service] =
-            [watchdog, progress] + (exporter.map { [TraceService(exporter: $0)] } ?? []) + services + [readiness]
+            [watchdog, progress] + (traces.map { [$0] } ?? []) + services + [readiness]
         var configuration = ServiceGroupConfiguration(
             services: all.map { .init(service: $0) }, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         configuration.maximumGracefulShutdownDuration =
@@ -259,20 +259,6 @@ private struct CacheService: Service {
 
     func run() async throws {
         await cancelWhenGracefulShutdown { await cache.run() }
-    }
-}
-
-/// Sends the recorded spans. It is the last service that is shut down, so that the spans of the others are sent.
-private struct TraceService: Service {
-    let exporter: OTLPExporter
-
-    func run() async throws {
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask { await exporter.run() }
-            // It throws if the task is cancelled; this ends the exporter as well.
-            try? await gracefulShutdown()
-            exporter.stop()
-        }
     }
 }
 

@@ -1,5 +1,6 @@
 import CacheCore
 import CacheTestKit
+import Logging
 import Testing
 
 @testable import CurlUpstream
@@ -125,6 +126,22 @@ import Testing
         #expect(response.body.count == (method == .head ? 0 : 10))
         #expect(upstream.requests.map(\.method) == [method.rawValue])
         #expect(upstream.requests.first?.headers["Content-Length"] == (method.hasBody ? "2" : nil))
+    }
+
+    @Test("A pool for requests of the service itself connects to every address, that of the upstreams does not")
+    func ownRequests() async throws {
+        let upstream = try LoopbackUpstream()
+        upstream.serve("/a", LoopbackAsset(size: 10))
+        let request = UpstreamRequest(url: upstream.url("/a"))
+        let own = CurlWorkerPool(
+            settings: .ownRequests(userAgent: "larder/own"), clock: ContinuousClock(), logger: Logger(label: "test"))
+
+        let error = await #expect(throws: CacheError.self) { try await pool.exchange(request, bodyLimit: 10) }
+        let response = try await own.exchange(request, bodyLimit: 10)
+
+        #expect(error?.code == .upstreamForbidden)
+        #expect(response.status == 200)
+        #expect(upstream.requests.map { $0.headers["User-Agent"] } == ["larder/own"])
     }
 
     @Test("The failure of a request for a head has the timings up to it")
