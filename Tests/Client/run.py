@@ -201,6 +201,15 @@ def https(stage):
     plain = url.replace("https:", "http:")
     status, _, errors = Client(stage.program, plain).run("stats")
     stage.check(status == 1 and errors.startswith("larder: "), f"http to a TLS listener: {status}", errors)
+    settings = {"LARDER_LISTEN_TLS_CERTIFICATE_FILE": str(certificate), "LARDER_LISTEN_TLS_KEY_FILE": str(key)}
+    probe = ("healthcheck", "--listen", f"127.0.0.1:{service.port}")
+    status, _, errors = Client(stage.program, url, **settings).run(*probe)
+    stage.equal(status, 0, f"healthcheck with TLS, by an authority that is not trusted: {errors}")
+    status, _, errors = Client(stage.program, url).run(*probe)
+    stage.check(status == 1 and "sent" in errors, f"healthcheck without TLS of a TLS listener: {status}", errors)
+    probe = ("healthcheck", "--listen", f"127.0.0.1:{stage.upstream.port}")
+    status, _, errors = Client(stage.program, url, **settings).run(*probe)
+    stage.check(status == 1 and "completed no TLS handshake" in errors, f"an open port without TLS: {status}", errors)
     service.stop()
 
 

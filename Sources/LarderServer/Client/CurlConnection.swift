@@ -2,11 +2,27 @@ import CCurl
 import CacheCore
 import Glibc
 
-/// Blocking HTTP/1.1 client of one service over libcurl. It keeps its connection between requests.
+/// Blocking HTTP/1.1 client of one service over libcurl, for commands. It keeps its connection between requests.
 ///
-/// Not thread-safe: used on the thread of a command, never on the shared executor. No configuration comes from the
+/// Not thread-safe: used on the thread of a command, never on the shared executor. Requests inside the service use the
+/// transfer workers of `CurlUpstream`. No configuration comes from the
 /// environment of libcurl: no proxy, no netrc. Redirects are not followed, so that the token stays with the service.
 final class CurlConnection {
+    /// The certificates that the client accepts.
+    enum Trust {
+        /// Those of the authorities of the system, or of a file.
+        case authorities(file: String?)
+        /// Every certificate.
+        case every
+    }
+
+    /// A request without a complete response.
+    struct Failure {
+        let code: CURLcode
+        /// The `errno` behind the code; 0: there is none.
+        var systemError: Int32 = 0
+    }
+
     /// Time limit for name look-up, TCP and TLS together.
     private static let connectLimit = Duration.seconds(5)
     /// A stream without bytes for this long is broken: the service sends a comment every 15 s.
@@ -20,10 +36,9 @@ final class CurlConnection {
     private let easy: UnsafeMutableRawPointer
     private let address: ServiceAddress
     private let token: MaskedSecret?
-    private let authorities: String?
+    private let trust: Trust
 
-    /// `authorities`: a file of certificate authorities that replaces those of the system.
-    init(to address: ServiceAddress, token: MaskedSecret?, authorities: String?) throws(ClientError) {
+    init(to address: ServiceAddress, token: MaskedSecret?, trust: Trust) throws(ClientError) {
         guard Self.isReady, let multi = curl_multi_init() else { throw Self.unusable }
         guard let easy = curl_easy_init() else {
             curl_multi_cleanup(multi)
@@ -33,7 +48,7 @@ final class CurlConnection {
         self.easy = easy
         self.address = address
         self.token = token
-        self.authorities = authorities
+        self.trust = trust
     }
 
     deinit {
@@ -44,6 +59,15 @@ final class CurlConnection {
     /// Sends the request and blocks until the response has ended, or the collector has stopped it. Throws if there is
     /// no complete response, if the user interrupts the command, and the collector's error.
     func perform(_ request: ServiceRequest, into collector: ResponseCollector) throws {
+        let failure = try exchange(request, into: collector)
+        if let error = collector.failure { throw error }
+        guard let failure, !collector.isStopped else { return }
+        throw Self.error(of: failure, at: address.description)
+    }
+
+    /// Sends the request and blocks until the response has ended. Returns the failure of the connection; nil: there is
+    /// none. Throws if the request cannot be made, and if the user interrupts the command.
+    func exchange(_ request: ServiceRequest, into collector: ResponseCollector) throws(ClientError) -> Failure? {
         curl_easy_reset(easy)
         let headers = try headers(of: request)
         defer { curl_slist_free_all(headers) }
@@ -51,8 +75,10 @@ final class CurlConnection {
         guard curl_multi_add_handle(multi, easy) == CURLM_OK else { throw Self.unusable }
         defer { curl_multi_remove_handle(multi, easy) }
         let code = try withExtendedLifetime(collector) { () throws(ClientError) in try completion() }
-        if let failure = collector.failure { throw failure }
-        guard code == CURLE_OK || collector.isStopped else { throw error(of: code, request) }
+        guard code != CURLE_OK else { return nil }
+        var systemError = 0
+        larder_easy_get_long(easy, CURLINFO_OS_ERRNO, &systemError)
+        return Failure(code: code, systemError: Int32(clamping: systemError))
     }
 
     /// Drives libcurl until the request has ended; returns libcurl's code.
@@ -92,7 +118,7 @@ final class CurlConnection {
         var options: [(CURLoption, Int)] = [
             (CURLOPT_NOSIGNAL, 1), (CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1), (CURLOPT_HTTP09_ALLOWED, 0),
             (CURLOPT_FOLLOWLOCATION, 0), (CURLOPT_NETRC, 0), (CURLOPT_TCP_KEEPALIVE, 1), (CURLOPT_TCP_NODELAY, 1),
-            (CURLOPT_SSL_VERIFYPEER, 1), (CURLOPT_SSL_VERIFYHOST, 2),
+            (CURLOPT_CONNECT_ONLY, request.connectsOnly ? 1 : 0),
             (CURLOPT_CONNECTTIMEOUT_MS, Int(Self.connectLimit.wholeMilliseconds)),
             (CURLOPT_TIMEOUT_MS, Int(request.timeout?.wholeMilliseconds ?? 0)),
         ]
@@ -106,7 +132,12 @@ final class CurlConnection {
             (CURLOPT_PROXY, ""), (CURLOPT_NOPROXY, "*"), (CURLOPT_USERAGENT, "larder/" + LarderCommand.version),
         ]
         if let path = address.socketPath { texts.append((CURLOPT_UNIX_SOCKET_PATH, path)) }
-        if let authorities { texts.append((CURLOPT_CAINFO, authorities)) }
+        switch trust {
+        case .authorities(let file):
+            options += [(CURLOPT_SSL_VERIFYPEER, 1), (CURLOPT_SSL_VERIFYHOST, 2)]
+            if let file { texts.append((CURLOPT_CAINFO, file)) }
+        case .every: options += [(CURLOPT_SSL_VERIFYPEER, 0), (CURLOPT_SSL_VERIFYHOST, 0)]
+        }
         switch request.method {
         case .get: options.append((CURLOPT_HTTPGET, 1))
         case .post:
@@ -145,20 +176,11 @@ final class CurlConnection {
 
 /// Errors of libcurl as messages.
 extension CurlConnection {
-    private func error(of code: CURLcode, _ request: ServiceRequest) -> ClientError {
-        var systemError = 0
-        larder_easy_get_long(easy, CURLINFO_OS_ERRNO, &systemError)
-        return Self.error(of: code, systemError: Int32(clamping: systemError), at: address.description, request.timeout)
-    }
-
-    /// `timeout`: the limit of the request.
-    static func error(
-        of code: CURLcode, systemError: Int32, at url: String, _ timeout: Duration?
-    ) -> ClientError {
+    static func error(of failure: Failure, at url: String) -> ClientError {
         let start = "Start it with `larder serve`, or set --url or LARDER_URL to a running service."
         let (message, remedy): (String, String) =
-            switch code {
-            case CURLE_COULDNT_CONNECT where systemError == ECONNREFUSED:
+            switch failure.code {
+            case CURLE_COULDNT_CONNECT where failure.systemError == ECONNREFUSED:
                 ("No service listens on \(url): the connection was refused.", start)
             case CURLE_COULDNT_CONNECT: ("The connection to \(url) failed.", start)
             case CURLE_COULDNT_RESOLVE_HOST:
@@ -182,7 +204,7 @@ extension CurlConnection {
             case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY:
                 ("\(url) does not speak HTTP/1.1.", "Use https:// if the service has a certificate.")
             default:
-                ("The request to \(url) failed: \(String(cString: curl_easy_strerror(code))).", "Check --url.")
+                ("The request to \(url) failed: \(String(cString: curl_easy_strerror(failure.code))).", "Check --url.")
             }
         return ClientError(.unreachable, message, remedy: remedy)
     }

@@ -17,6 +17,16 @@ struct ServiceAddress: Hashable, Sendable, CustomStringConvertible {
     /// The path of the Unix socket; nil: the service listens at the host of the URL.
     let socketPath: String?
 
+    /// The address of a listener.
+    init(_ listener: ListenAddress, isEncrypted: Bool) {
+        description = "\(listener)"
+        let scheme = isEncrypted ? "https" : "http"
+        switch listener {
+        case .host: (url, socketPath) = ("\(scheme)://\(listener)", nil)
+        case .unix(let path): (url, socketPath) = ("\(scheme)://localhost", path)
+        }
+    }
+
     init(_ text: String) throws(Fault) {
         guard !text.hasPrefix("unix:") else {
             guard case .unix(let path)? = ListenAddress(text) else {

@@ -20,7 +20,7 @@ final class ServiceClient {
 
     init(to address: ServiceAddress, token: MaskedSecret?, authorities: String?) throws(ClientError) {
         self.address = address
-        connection = try CurlConnection(to: address, token: token, authorities: authorities)
+        connection = try CurlConnection(to: address, token: token, trust: .authorities(file: authorities))
     }
 
     /// The permissions of the token. Nil: the token cannot read them, or the service is older than this client.

@@ -13,6 +13,8 @@ struct ServiceRequest: Hashable {
     var isStream = false
     /// The identifier of the last event that was received; empty: none.
     var lastEventID = ""
+    /// Whether only a connection is made, with its TLS handshake, and nothing is sent.
+    var connectsOnly = false
     /// The limit for the whole response; nil: none.
     var timeout: Duration? = .seconds(60)
 

@@ -1,13 +1,7 @@
-import CacheAPI
+import CCurl
 import CacheCore
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
-/// Minimal HTTP client for one `GET` over a plain socket; it returns the status only.
+/// One `GET` to the listener of a service; it returns the status only.
 struct HealthProbe {
     /// The reason of a failed probe, as a predicate that follows the address.
     struct Refusal: Error {
@@ -16,25 +10,43 @@ struct HealthProbe {
         init(_ reason: String) { self.reason = reason }
     }
 
-    // The address to connect to.
-    let address: ListenAddress
-    // The request target.
-    let path: String
-    /// Whether the listener uses TLS. The response cannot be read then, so an accepted connection counts as success.
-    let isEncrypted: Bool
+    /// The part of an exchange that a probe without credentials can make.
+    enum Extent: Hashable {
+        case request
+        /// The listener refuses the request: only a connection is made, with its TLS handshake.
+        case connection
+    }
 
-    /// A probe of a known address.
-    init(address: ListenAddress, path: String, isEncrypted: Bool) {
+    /// The address to connect to.
+    let address: ListenAddress
+    /// The request target.
+    let path: String
+    /// Whether the connection uses TLS.
+    let isEncrypted: Bool
+    let extent: Extent
+
+    init(address: ListenAddress, path: String, isEncrypted: Bool = false, extent: Extent = .request) {
         self.address = address
         self.path = path
         self.isEncrypted = isEncrypted
+        self.extent = extent
+    }
+
+    /// A probe of the configured listener. A listener that requires a PROXY header or client certificates refuses the
+    /// request, so only the connection is probed; before a PROXY header there is no TLS.
+    init(_ listen: ListenSettings, path: String) {
+        let isProxied = listen.proxyProtocol == .required
+        let needsCertificate = listen.clientCAFile != nil && listen.clientAuthentication == .required
+        self.init(
+            address: listen.address.dialable, path: path, isEncrypted: listen.certificateFile != nil && !isProxied,
+            extent: isProxied || needsCertificate ? .connection : .request)
     }
 
     /// Parses `http://host[:port][/path]` and `unix:/path` of a socket; nil for any other text. The default port is 80, the
     /// default path is `/health/ready`.
     init?(url: String) {
         if case .unix(let path)? = ListenAddress(url) {
-            self.init(address: .unix(path: path), path: "/health/ready", isEncrypted: false)
+            self.init(address: .unix(path: path), path: "/health/ready")
             return
         }
         guard url.hasPrefix("http://") else { return nil }
@@ -44,97 +56,41 @@ struct HealthProbe {
         guard let address = ListenAddress(authority) ?? ListenAddress("\(authority):80"), case .host = address,
             path.utf8.allSatisfy({ $0 > 32 && $0 < 127 })
         else { return nil }
-        self.init(address: address, path: path.isEmpty ? "/health/ready" : path, isEncrypted: false)
+        self.init(address: address, path: path.isEmpty ? "/health/ready" : path)
     }
 
-    /// The status of the response. `limit` bounds the connection and each read, in whole seconds. Blocks its thread.
-    /// Throws `Refusal`.
+    /// The status of the response; 200 if only a connection is made. Blocks its thread, at most for `limit`. Throws
+    /// `Refusal`.
+    ///
+    /// The certificate is not verified: the probe asks whether the service is alive, sends no secret, and connects to an
+    /// address that is rarely a name in the certificate.
     func ask(within limit: Duration) throws(Refusal) -> Int {
-        let socket = try connected(within: limit)
-        defer { close(socket) }
-        guard !isEncrypted else { return 200 }
-        let host = if case .unix = address { "localhost" } else { "\(address)" }
-        let request = "GET \(path) HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\r\n"
-        let bytes = Array(request.utf8)
-        guard send(socket, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count else {
-            throw Refusal("accepted the connection but not the request")
+        let service = ServiceAddress(address, isEncrypted: isEncrypted)
+        let collector = ResponseCollector(url: service.description)
+        var request = ServiceRequest(.get, path)
+        request.connectsOnly = extent == .connection
+        request.timeout = limit
+        let failure: CurlConnection.Failure?
+        do throws(ClientError) {
+            failure = try CurlConnection(to: service, token: nil, trust: .every).exchange(request, into: collector)
+        } catch {
+            throw Refusal("cannot be asked: \(error.message)")
         }
-        return try Self.status(in: Self.firstLine(from: socket))
+        // The head states the readiness; the rest of the response does not matter.
+        if collector.status > 0 { return collector.status }
+        guard let failure else { return 200 }
+        throw Self.refusal(failure)
     }
 
-    /// The status code of a status line such as `HTTP/1.1 200 OK` (RFC 9112 §4).
-    static func status(in line: String) throws(Refusal) -> Int {
-        let parts = line.split(separator: " ", maxSplits: 2)
-        guard parts.count >= 2, parts[0].hasPrefix("HTTP/1."), let status = Int(parts[1]) else {
-            throw Refusal(line.isEmpty ? "sent no response" : "sent a response that is not HTTP/1.1")
+    private static func refusal(_ failure: CurlConnection.Failure) -> Refusal {
+        switch failure.code {
+        case CURLE_COULDNT_RESOLVE_HOST: Refusal("does not resolve to an address")
+        case CURLE_COULDNT_CONNECT: Refusal("accepts no connection")
+        case CURLE_SSL_CONNECT_ERROR: Refusal("completed no TLS handshake")
+        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY: Refusal("sent a response that is not HTTP/1.1")
+        case CURLE_OPERATION_TIMEDOUT: Refusal("sent no response in time")
+        case CURLE_GOT_NOTHING, CURLE_RECV_ERROR, CURLE_SEND_ERROR: Refusal("sent no response")
+        default: Refusal("sent no response (\(String(cString: curl_easy_strerror(failure.code))))")
         }
-        return status
-    }
-
-    /// A socket that is connected to the first address that accepts.
-    private func connected(within limit: Duration) throws(Refusal) -> Int32 {
-        switch address {
-        case .host(let host, let port): return try Self.connected(to: host, port: port, within: limit)
-        case .unix(let path):
-            guard let socket = UnixSocketFile.connect(to: path) else { throw Refusal("accepts no connection") }
-            Self.setLimit(limit, on: socket)
-            return socket
-        }
-    }
-
-    private static func connected(to host: String, port: Int, within limit: Duration) throws(Refusal) -> Int32 {
-        var hints = addrinfo()
-        hints.ai_socktype = streamType
-        var found: UnsafeMutablePointer<addrinfo>?
-        guard getaddrinfo(host, String(port), &hints, &found) == 0 else {
-            throw Refusal("does not resolve to an address")
-        }
-        defer { freeaddrinfo(found) }
-        var next = found
-        while let candidate = next {
-            if let socket = open(candidate.pointee, within: limit) { return socket }
-            next = candidate.pointee.ai_next
-        }
-        throw Refusal("accepts no connection")
-    }
-
-    /// Nil if the address does not accept a connection in time.
-    private static func open(_ candidate: addrinfo, within limit: Duration) -> Int32? {
-        let descriptor = socket(candidate.ai_family, candidate.ai_socktype, candidate.ai_protocol)
-        guard descriptor >= 0 else { return nil }
-        setLimit(limit, on: descriptor)
-        guard connect(descriptor, candidate.ai_addr, candidate.ai_addrlen) == 0 else {
-            close(descriptor)
-            return nil
-        }
-        return descriptor
-    }
-
-    private static func setLimit(_ limit: Duration, on descriptor: Int32) {
-        var wait = timeval(tv_sec: Int(limit.components.seconds), tv_usec: 0)
-        for option in [SO_SNDTIMEO, SO_RCVTIMEO] {
-            setsockopt(descriptor, SOL_SOCKET, option, &wait, socklen_t(MemoryLayout<timeval>.size))
-        }
-    }
-
-    /// The first line of the response, at most 4 KiB. Empty if the connection ends before any byte.
-    private static func firstLine(from socket: Int32) -> String {
-        var line: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 512)
-        while line.count < 4096, !line.contains(UInt8(ascii: "\n")) {
-            let count = recv(socket, &buffer, buffer.count, 0)
-            guard count > 0 else { break }
-            line += buffer[..<count]
-        }
-        return String(decoding: line.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }, as: UTF8.self)
-    }
-
-    /// `SOCK_STREAM` has a type of its own in Glibc.
-    private static var streamType: Int32 {
-        #if canImport(Glibc)
-            Int32(SOCK_STREAM.rawValue)
-        #else
-            SOCK_STREAM
-        #endif
     }
 }

@@ -5,8 +5,9 @@ struct HealthcheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "healthcheck", abstract: "Check whether a running service is ready: exit status 0 or 1.",
         discussion: """
-            Sends a request to the configured listen address, or to --url. With TLS or the PROXY protocol it only \
-            checks that the port accepts connections.
+            Sends a request to the configured listen address, or to --url. It does not verify the certificate. If the \
+            service requires client certificates or the PROXY protocol, it only checks that the service accepts \
+            connections.
             """)
 
     /// Only the listen address and the TLS files are used.
@@ -39,8 +40,6 @@ struct HealthcheckCommand: ParsableCommand {
             return question
         }
         let listen = try source.settingsOrExit(flags: [("listen.address", listen)]).listen
-        return HealthProbe(
-            address: listen.address.dialable, path: "/health/ready",
-            isEncrypted: listen.certificateFile != nil || listen.proxyProtocol == .required)
+        return HealthProbe(listen, path: "/health/ready")
     }
 }

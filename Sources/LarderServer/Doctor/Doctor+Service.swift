@@ -18,9 +18,7 @@ extension Doctor {
                     .error(subject, "Another process listens on \(listen.address); stop it, or choose another address.")
                 ]
             }
-            let probe = HealthProbe(
-                address: listen.address.dialable, path: "/health/live",
-                isEncrypted: listen.tls != nil || listen.proxyProtocol == .required)
+            let probe = HealthProbe(listen, path: "/health/live")
             do throws(HealthProbe.Refusal) {
                 guard try probe.ask(within: .seconds(4)) == 200 else { throw HealthProbe.Refusal("is not alive") }
                 return [.ok(subject, "A running service listens on \(listen.address).")]

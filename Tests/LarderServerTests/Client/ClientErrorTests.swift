@@ -52,7 +52,8 @@ import Testing
 
     @Test("A refused connection names the URL and the start of the service")
     func aRefusedConnectionIsReported() {
-        let error = CurlConnection.error(of: CURLE_COULDNT_CONNECT, systemError: ECONNREFUSED, at: Self.url, nil)
+        let error = CurlConnection.error(
+            of: .init(code: CURLE_COULDNT_CONNECT, systemError: ECONNREFUSED), at: Self.url)
 
         #expect(error.message == "No service listens on http://127.0.0.1:8080: the connection was refused.")
         #expect(error.remedy?.contains("`larder serve`") ?? false)
@@ -68,7 +69,7 @@ import Testing
             (CURLE_SSL_CACERT_BADFILE, "--ca-file"), (CURLE_TOO_MANY_REDIRECTS, "failed"),
         ])
     func transportErrorsAreReported(_ code: CURLcode, _ part: String) {
-        let error = CurlConnection.error(of: code, systemError: 0, at: Self.url, .seconds(60))
+        let error = CurlConnection.error(of: .init(code: code), at: Self.url)
 
         #expect(error.kind == .unreachable && error.text.contains(part), "\(error.text)")
     }

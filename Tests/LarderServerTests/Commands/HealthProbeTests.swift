@@ -28,22 +28,58 @@ import Testing
         #expect(HealthProbe(url: url) == nil)
     }
 
-    @Test("The status is parsed from the first line")
-    func theStatusIsReadFromTheFirstLine() throws {
-        #expect(try HealthProbe.status(in: "HTTP/1.1 503 Service Unavailable") == 503)
-        #expect(try HealthProbe.status(in: "HTTP/1.0 200") == 200)
+    @Test(
+        "Other responses than of HTTP/1.1 are rejected",
+        arguments: [
+            ("", "sent no response"), ("SSH-2.0-x\r\n", "sent a response that is not HTTP/1.1"),
+            ("HTTP/1.1 abc\r\n\r\n", "sent a response that is not HTTP/1.1"),
+        ])
+    func otherResponsesAreRefused(answer: String, reason: String) throws {
+        let listener = try AnsweringOnce(with: answer)
+        let question = try #require(HealthProbe(url: "http://127.0.0.1:\(listener.port)/health/ready"))
+
+        let refusal = #expect(throws: HealthProbe.Refusal.self) { try question.ask(within: .seconds(5)) }
+
+        #expect(refusal?.reason == reason)
+    }
+
+    @Test("A listener without TLS is not ready if the settings have a certificate")
+    func missingTLS() throws {
+        let listener = try AnsweringOnce(with: "HTTP/1.1 200 OK\r\n\r\n")
+        var listen = ListenSettings()
+        listen.address = .host("127.0.0.1", port: listener.port)
+        listen.certificateFile = "certificate.pem"
+
+        let refusal = #expect(throws: HealthProbe.Refusal.self) {
+            try HealthProbe(listen, path: "/health/ready").ask(within: .seconds(5))
+        }
+
+        #expect(refusal?.reason == "completed no TLS handshake")
+    }
+
+    @Test("A listener that requires a PROXY header is asked for a connection only")
+    func proxiedListener() throws {
+        let listener = try AnsweringOnce(with: "")
+        var listen = ListenSettings()
+        listen.address = .host("127.0.0.1", port: listener.port)
+        listen.certificateFile = "certificate.pem"
+        listen.proxyProtocol = .required
+
+        #expect(try HealthProbe(listen, path: "/health/ready").ask(within: .seconds(5)) == 200)
+        #expect(listener.question() == "")
     }
 
     @Test(
-        "Malformed status lines are rejected",
-        arguments: [
-            ("", "sent no response"), ("SSH-2.0-x", "sent a response that is not HTTP/1.1"),
-            ("HTTP/1.1 abc", "sent a response that is not HTTP/1.1"),
-        ])
-    func otherLinesAreRefused(line: String, reason: String) {
-        let refusal = #expect(throws: HealthProbe.Refusal.self) { try HealthProbe.status(in: line) }
+        "Client certificates that are required limit the probe to the TLS handshake",
+        arguments: [(ClientAuthentication.required, HealthProbe.Extent.connection), (.optional, .request)])
+    func clientCertificates(authentication: ClientAuthentication, extent: HealthProbe.Extent) {
+        var listen = ListenSettings()
+        (listen.certificateFile, listen.clientCAFile) = ("certificate.pem", "clients.pem")
+        listen.clientAuthentication = authentication
 
-        #expect(refusal?.reason == reason)
+        let probe = HealthProbe(listen, path: "/health/ready")
+
+        #expect(probe.extent == extent && probe.isEncrypted)
     }
 
     @Test("A closed port is reported as refusing connections")
@@ -91,15 +127,5 @@ import Testing
 
         #expect(try question.ask(within: .seconds(5)) == status)
         #expect(listener.question().hasPrefix("GET /health/ready HTTP/1.1\r\nHost: 127.0.0.1:\(listener.port)\r\n"))
-    }
-
-    @Test("A service that closes the connection gave no answer")
-    func aServiceThatHangsUpGivesNoAnswer() throws {
-        let listener = try AnsweringOnce(with: "")
-
-        let question = try #require(HealthProbe(url: "http://127.0.0.1:\(listener.port)/health/ready"))
-        let refusal = #expect(throws: HealthProbe.Refusal.self) { try question.ask(within: .seconds(5)) }
-
-        #expect(refusal?.reason == "sent no response")
     }
 }
