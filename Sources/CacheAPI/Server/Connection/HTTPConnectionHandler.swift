@@ -11,7 +11,7 @@ import NIOTLS
 /// - It passes on one request at a time, and holds back pipelined ones and the socket's reads meanwhile.
 /// - It adapts each response to the HTTP version of its request, and sets exactly one `Date` (RFC 9110 §6.6.1).
 /// - It sends `100 (Continue)` if the client waits for it (RFC 9110 §10.1.1).
-/// - It sends a problem document for a request that cannot be parsed or that arrives too late, then closes.
+/// - It sends a problem document for a request that is invalid or arrives too late, then closes.
 /// - It closes connections that are idle, and connections with a client that accepts no response bytes.
 /// - It reports a disconnected client to ``DisconnectSignal`` and to the handlers behind it.
 /// - It closes the connection after the last response, or when every request is answered after the shutdown of the
@@ -94,10 +94,17 @@ final class HTTPConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler
     }
 
     /// Counts a request by the address of the client. Throws `.rateLimited` above the limit, which health checks have not.
-    private func countRequest(_ head: HTTPRequestHead) throws(CacheError) {
+    private func countRequest(_ head: HTTPRequestHead, by client: RequestClient?) throws(CacheError) {
         guard let addresses, addresses.limitsRequests, !ConnectionPermits.isHealthCheck(head.uri) else { return }
-        let client = try client?.client { head.headers[$0] }
         try addresses.countRequest(by: client?.limitedAddress)
+    }
+
+    /// Admits a request. Throws for an invalid head or an invalid statement of a trusted proxy, and above a limit.
+    private func admit(_ head: inout HTTPRequestHead) throws(CacheError) {
+        try RequestHeadValidator.check(&head)
+        let client = try client?.client { head.headers[$0] }
+        guard begin(head.uri) else { throw ConnectionPermits.refusal }
+        try countRequest(head, by: client)
     }
 
     /// Ends the connection, because another one has taken over its permit.
@@ -183,14 +190,14 @@ final class HTTPConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler
         }
     }
 
-    private func begin(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
+    private func begin(_ original: HTTPRequestHead, _ context: ChannelHandlerContext) {
+        var head = original
         // The router answers 413 from the head. It is the last response, because the body is not read.
         let isTooLong = head.bodyLength.map { $0 > limits.bodyBytes(ofPath: head.uri) } ?? false
         state.begin(
             RequestFraming(head, isLast: isTooLong || isForOneRequest(head)),
             head.hasBody ? HTTPConnectionState.BodyWindow(bodyWindow, at: context.eventLoop.now) : .none)
-        guard begin(head.uri) else { return refuse(ConnectionPermits.refusal, context) }
-        do throws(CacheError) { try countRequest(head) } catch { return refuse(error, context) }
+        do throws(CacheError) { try admit(&head) } catch { return refuse(error, context) }
         if head.hasBody { arm(context) }
         if state.awaitsBody, !isTooLong, head.awaitsContinue {
             let interim = HTTPResponseHead(version: .http1_1, status: .continue)

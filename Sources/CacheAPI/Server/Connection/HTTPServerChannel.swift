@@ -106,7 +106,7 @@ struct HTTPServerChannel: ServerChildChannel {
         }
         try RequestDecoder.add(to: pipeline, limits, prepared: prepared)
         let handlers: [any RemovableChannelHandler] = [
-            RequestHeadValidator(client), connection,
+            connection,
             ContentHandler(
                 responder: content, sendBuffer: sendBuffer, rates: rates, prepared: prepared,
                 certificate: certificate, client: client),

@@ -1,37 +1,15 @@
 import CacheCore
-import NIOCore
 import NIOHTTP1
 
-/// Channel handler that rejects request heads which the HTTP decoder accepts and RFC 9112 forbids: targets (§3.2),
-/// `Host` (§3.2) and transfer codings (§6.1). It also rejects invalid statements of trusted proxies.
-///
-/// It stands before Hummingbird's codec, which keeps only the first `Host` field. The authority of an absolute target
-/// replaces the field (§3.2.2).
-final class RequestHeadValidator: ChannelInboundHandler, RemovableChannelHandler {
-    typealias InboundIn = HTTPServerRequestPart
-    typealias InboundOut = HTTPServerRequestPart
-
-    /// Set by the first rejected head; everything after it is ignored.
-    private var isOver = false
-    /// Nil without a connection (tests).
-    private let client: ConnectionClient?
-
-    init(_ client: ConnectionClient? = nil) { self.client = client }
-
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        guard !isOver else { return }
-        guard case .head(var head) = unwrapInboundIn(data) else { return context.fireChannelRead(data) }
-        do throws(CacheError) {
-            try Self.checkCodings(head)
-            try Self.checkHost(head)
-            _ = try client?.client { head.headers[$0] }
-            guard let authority = try Self.authority(of: head) else { return context.fireChannelRead(data) }
-            head.headers.replaceOrAdd(name: "Host", value: authority)
-            context.fireChannelRead(wrapInboundOut(.head(head)))
-        } catch {
-            isOver = true
-            context.fireErrorCaught(error)
-        }
+/// Rejects request heads which the HTTP decoder accepts and RFC 9112 forbids: targets (§3.2), `Host` (§3.2) and transfer
+/// codings (§6.1).
+enum RequestHeadValidator {
+    /// Throws an error for a head that is to be rejected. The authority of an absolute target replaces `Host` (§3.2.2).
+    static func check(_ head: inout HTTPRequestHead) throws(CacheError) {
+        try checkCodings(head)
+        try checkHost(head)
+        guard let authority = try authority(of: head) else { return }
+        head.headers.replaceOrAdd(name: "Host", value: authority)
     }
 
     /// Throws `.malformedRequest` unless `chunked` is the last coding and occurs once, and `.notImplemented` for any
@@ -99,6 +77,3 @@ final class RequestHeadValidator: ChannelInboundHandler, RemovableChannelHandler
         FieldText.isDigit(byte) || FieldText.isLetter(byte) || "-._~%!$&'()*+,;=".utf8.contains(byte)
     }
 }
-
-@available(*, unavailable)
-extension RequestHeadValidator: Sendable {}
