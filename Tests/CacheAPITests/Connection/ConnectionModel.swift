@@ -31,15 +31,20 @@ struct ConnectionModel {
         HTTPConnectionState.Timeouts(idle: .seconds(75), write: .seconds(300), halfClosed: .seconds(2)))
     private(set) var now = NIODeadline.uptimeNanoseconds(1_000_000_000_000)
     private(set) var actions: [String] = []
+    /// The framing of the newest response.
+    private(set) var framing: ResponseFraming?
     /// The bytes in the outbound buffer.
     private var buffered = 0
 
-    init() { state.start(at: now, within: Self.header) }
+    /// A connection after the events of a script.
+    init(after script: String = "") {
+        state.start(at: now, within: Self.header)
+        for event in script.split(separator: " ") { perform(String(event)) }
+    }
 
     /// The actions after the events of a script, and the phase.
     static func run(_ script: String) -> String {
-        var model = ConnectionModel()
-        for event in script.split(separator: " ") { model.perform(String(event)) }
+        let model = ConnectionModel(after: script)
         return (model.actions.filter { $0 != "done" } + ["→", model.phase]).joined(separator: " ")
     }
 
@@ -76,7 +81,7 @@ struct ConnectionModel {
         case "bad": receive(.error(CacheError(.malformedRequest, "")))
         case "eof": receive(.end)
         case "<head", "<open", "<bye":
-            let framing = state.beginResponse(isUnbounded: event == "<open", isLast: event == "<bye", at: now)
+            framing = state.beginResponse(isUnbounded: event == "<open", isLast: event == "<bye", at: now)
             write(event, framing != nil)
         case "<part": write(event, state.mayWrite(at: now))
         case "<end": write(event, state.endResponse(at: now) != nil)

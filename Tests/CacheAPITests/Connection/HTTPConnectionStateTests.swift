@@ -164,6 +164,7 @@ import Testing
             Row(
                 "head end <head quiesce head end <end sent <head <end sent",
                 "head end <head <end head end <head <end close → closed"),
+            Row("head end quiesce <head head end <end sent", "head end <head <end close → closed"),
             Row("post quiesce <head <end sent", "post <head <end → body/sent"),
             Row("post quiesce <head <end sent end", "post <head <end end close → closed"),
             Row("bad quiesce", "error → refusing"), Row("bypass quiesce passed", "close → closed"),
@@ -171,6 +172,17 @@ import Testing
             Row("head end eof quiesce <head <end sent", "head end <head <end close → closed"),
         ])
     func shutdown(row: Row) { #expect(ConnectionModel.run(row.events) == row.actions) }
+
+    @Test(
+        "After a shutdown the last response says so",
+        arguments: [
+            ("head end <head", false), ("head end quiesce <head", true), ("quiesce head end <head", true),
+            ("head end quiesce head end <head", false), ("head end head end quiesce <head <end sent <head", true),
+            ("head end eof quiesce <head", true), ("post quiesce <head", false), ("post end quiesce <head", true),
+        ])
+    func lastResponseOfShutdown(script: String, isLast: Bool) throws {
+        #expect(try #require(ConnectionModel(after: script).framing).isLast == isLast)
+    }
 
     @Test(
         "An unused connection that loses its permit gets an error, others are closed",

@@ -193,6 +193,29 @@ import Testing
         #expect(line != nil && line?["aborted"] == nil)
     }
 
+    @Test("A response that begins after a shutdown says Connection: close")
+    func aResponseAfterAShutdownIsTheLast() async throws {
+        let reading = AsyncStream<Task<RawResponse?, any Error>>.makeStream()
+        try await run { (service) async throws in
+            let latch = LoopbackLatch()
+            service.upstream.serve("/slow.mp4", LoopbackAsset(size: 1000, faults: [.stallBeforeHead(until: latch)]))
+            let connection = try await RawConnection(port: service.port)
+            try await connection.request("GET", "/o/media/slow.mp4")
+            let isAsked = try await eventually { !service.upstream.requests(for: "/slow.mp4").isEmpty }
+            #expect(isAsked)
+            let port = service.port
+            reading.continuation.yield(
+                Task {
+                    // The shutdown has begun once the service accepts no connection.
+                    _ = try await eventually { (try? await RawConnection(port: port).hangUp()) == nil }
+                    latch.release()
+                    return try await connection.response()
+                })
+        }
+        let response = try await reading.stream.first { _ in true }?.value
+        #expect(response?.status == 200 && response?.headers["Connection"] == "close")
+    }
+
     @Test("The idle timeout closes idle connections but no slow reader")
     func restIsLimitedButNoAnswerIsCutForItsReadersPace() async throws {
         try await run(limits: .init(idleTimeout: .seconds(1))) { (service) async throws in

@@ -268,7 +268,9 @@ struct HTTPConnectionState {
         isUnbounded: Bool, isLast: Bool, at now: @autoclosure () -> NIODeadline
     ) -> ResponseFraming? {
         guard case .exchange(var exchange) = phase, exchange.response == .owed else { return nil }
-        let framing = exchange.framing.response(isUnbounded: isUnbounded, isLast: isLast)
+        // After a shutdown the client learns that it needs another connection for its next request.
+        let isLastOfShutdown = isQuiescing && exchange.request == .complete && !isRequestWaiting
+        let framing = exchange.framing.response(isUnbounded: isUnbounded, isLast: isLast || isLastOfShutdown)
         exchange.response = .writing(framing)
         phase = .exchange(exchange)
         wrote(at: now())
