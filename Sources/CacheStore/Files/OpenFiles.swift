@@ -23,7 +23,9 @@ final class OpenFiles: Sendable {
 
     /// The open files of an asset, those of earlier generations included.
     func files(of asset: AssetID) -> [SparseFile] {
-        state.withLock { $0.entries.values.compactMap(\.file).filter { $0.name?.asset == asset } }
+        // The references to other files are released outside the lock: one may be the last, and the file's deinit takes
+        // the lock again.
+        state.withLock { $0.entries.values.compactMap(\.file) }.filter { $0.name?.asset == asset }
     }
 
     /// Registers `file`, unless an object with this serial is open: then returns that one. `isLeaving`: the file's name
