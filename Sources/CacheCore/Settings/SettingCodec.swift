@@ -68,9 +68,20 @@ package struct SettingCodec<Value> {
     /// Converts a text to a permitted value.
     package func value(of text: String) throws(SettingFault) -> Value {
         guard let value = parse(text), fault(value) == nil else {
-            throw SettingFault("\"\(text)\" is not \(name)" + (example.isEmpty ? "" : " (try \(example))"))
+            throw SettingFault(
+                "\"\(Self.withoutCredentials(text))\" is not \(name)" + (example.isEmpty ? "" : " (try \(example))"))
         }
         return value
+    }
+
+    /// A URL without the user and the query, which can be secrets; another text unchanged.
+    private static func withoutCredentials(_ text: String) -> String {
+        guard let scheme = text.firstRange(of: "://") else { return text }
+        let authority = text[scheme.upperBound...].prefix { $0 != "/" && $0 != "?" }
+        let host = authority.lastIndex(of: "@").map { "…" + authority[$0...] } ?? String(authority)
+        let rest = text[authority.endIndex...]
+        let path = rest.prefix { $0 != "?" }
+        return text[..<scheme.upperBound] + host + path + (path.endIndex == rest.endIndex ? "" : "?…")
     }
 
     /// The same type with other names, restricted to the values that `isPermitted` accepts.

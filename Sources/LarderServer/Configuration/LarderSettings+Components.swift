@@ -62,7 +62,7 @@ extension LarderSettings {
 
     /// The worker pools for content, and for requests to other services, such as etcd. They share no limit.
     func pools(_ files: OpenFileBudget, logger: Logger) -> (content: CurlWorkerPool, services: CurlWorkerPool) {
-        let services = CurlPoolSettings(workers: 1, maxTransfers: 64, userAgent: "larder/" + LarderCommand.version)
+        let services = CurlPoolSettings.ownRequests(userAgent: "larder/" + LarderCommand.version)
         return (
             CurlWorkerPool(settings: pool(files), clock: ContinuousClock(), logger: logger),
             CurlWorkerPool(settings: services, clock: ContinuousClock(), logger: logger)

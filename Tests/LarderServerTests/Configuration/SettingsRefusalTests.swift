@@ -90,7 +90,7 @@ private let notAddress =
             ),
             (
                 "origins.m.baseURL", "http://user@a.example",
-                "origins.m.baseURL: \"http://user@a.example\" is not an http or https URL without user, query and fragment "
+                "origins.m.baseURL: \"http://…@a.example\" is not an http or https URL without user, query and fragment "
                     + "(try https://media.example/library)"
             ),
             (
@@ -160,6 +160,11 @@ private let notAddress =
             ),
             ("policy.capacitty", "1", "policy.capacitty: is not a known setting (did you mean policy.capacity?)"),
             ("origins.m.baseUrl", "x", "origins.m.baseUrl: is not a known setting (did you mean origins.m.baseURL?)"),
+            (
+                "fleet.etcd.endpoints", "http://root:pw@a.example/x?token=pw",
+                "fleet.etcd.endpoints: \"http://…@a.example/x?…\" is not an http or https URL without a path "
+                    + "(try http://10.0.0.12:8080)"
+            ),
             ("colour", "red", "colour: is not a known setting"),
             ("policy", "3", "policy: is a group of settings, not a single setting"),
         ])
