@@ -17,7 +17,9 @@ struct FleetTable {
     func print() {
         let one = fleet(FleetSimulation.Settings(nodes: 1), .none)
         Swift.print("\n\(trace.name), capacity of all nodes 10 %, S3-FIFO")
-        Swift.print("moved: bytes that a change half way costs in addition, in per cent of the capacity")
+        Swift.print(
+            "repeated: bytes from the upstream that another node has, in per cent of the capacity; with a change, those of the day after it"
+        )
         Swift.print(padded("one node", 34), "byte hits \((100 * one.byteHitRatio).rounded(2)) %")
         for count in sizes {
             for (name, points, factor, shares) in [
@@ -33,14 +35,14 @@ struct FleetTable {
                     padded("\(count) nodes, \(name)", 40), "byte hits \((100 * still.byteHitRatio).rounded(2)) %",
                     " max ÷ mean \(still.imbalance.rounded(2))",
                     " from peers \((100 * Double(still.peerBytes) / Double(max(1, still.bytes))).rounded(2)) %",
-                    " moved at leave \(moved(left, still))  at join \(moved(joined, still))")
+                    " repeated \(repeated(still)), with a leave \(repeated(left)), a join \(repeated(joined))")
                 fflush(nil)
             }
         }
     }
 
-    private func moved(_ changed: FleetSimulation, _ still: FleetSimulation) -> Double {
-        (100 * Double(changed.upstreamBytes - still.upstreamBytes) / Double(capacity)).rounded(1)
+    private func repeated(_ fleet: FleetSimulation) -> Double {
+        (100 * Double(fleet.repeatedBytes) / Double(capacity)).rounded(1)
     }
 
     /// Simulates the trace. For a join, one of `nodes` is absent in the first half; the others have its capacity then.

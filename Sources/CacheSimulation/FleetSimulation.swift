@@ -48,10 +48,14 @@ package struct FleetSimulation: Sendable {
     private var nodes: [Node]
     /// Points in order, with the index of their node.
     private let ring: [(point: UInt64, node: Int)]
+    private var changedAt: Timestamp?
     /// The bytes that were read, and those that came from the upstream and from other nodes.
     package private(set) var bytes: Int64 = 0
     package private(set) var upstreamBytes: Int64 = 0
     package private(set) var peerBytes: Int64 = 0
+    /// The bytes from the upstream that another node has on its disk, also one that has left: all, or those within a day
+    /// after the last change of the fleet.
+    package private(set) var repeatedBytes: Int64 = 0
 
     /// `makeCache` makes the empty cache of a node.
     package init(_ settings: Settings, makeCache: () -> PolicySimulation) {
@@ -74,6 +78,7 @@ package struct FleetSimulation: Sendable {
     /// The node joins, or leaves in order: no reads go to it any more, and it serves others for a while.
     package mutating func set(_ node: Int, isPresent: Bool, at now: Timestamp? = nil) {
         nodes[node].isPresent = isPresent
+        changedAt = now ?? changedAt
         nodes[node].leavesAt = isPresent ? nil : now.map { $0 + settings.leaveTime }
     }
 
@@ -81,11 +86,15 @@ package struct FleetSimulation: Sendable {
     package mutating func read(_ run: ByteRange, of asset: AssetID, at now: Timestamp) {
         guard let index = node(for: asset, at: now) else { return }
         let before = nodes[index].cache.tally.missedBytes
-        let isNear = settings.sharesBytes && isHeld(run, of: asset, besides: index, at: now)
+        let holders = nodes.indices.filter { $0 != index && nodes[$0].cache.holds(run, of: asset) }
+        let isNear = settings.sharesBytes && holders.contains { isAsked($0, at: now) }
         nodes[index].cache.read(run, of: asset, at: now)
         let missed = nodes[index].cache.tally.missedBytes - before
         bytes += run.length
         if isNear { peerBytes += missed } else { upstreamBytes += missed }
+        if !isNear, !holders.isEmpty, changedAt.map({ now.since($0) <= .seconds(86_400) }) ?? true {
+            repeatedBytes += missed
+        }
         nodes[index].bytes += run.length
         nodes[index].load = load(of: index, at: now) + Double(run.length)
         nodes[index].loadAt = now
@@ -114,11 +123,9 @@ package struct FleetSimulation: Sendable {
         return nodes[node].load / (1 + x + x * x / 2)
     }
 
-    private func isHeld(_ run: ByteRange, of asset: AssetID, besides index: Int, at now: Timestamp) -> Bool {
-        nodes.indices.contains { other in
-            let isAsked = nodes[other].isPresent || nodes[other].leavesAt.map { $0 > now } ?? false
-            return other != index && isAsked && nodes[other].cache.holds(run, of: asset)
-        }
+    /// Whether other nodes ask the node.
+    private func isAsked(_ node: Int, at now: Timestamp) -> Bool {
+        nodes[node].isPresent || nodes[node].leavesAt.map { $0 > now } ?? false
     }
 
     /// A mixing function with 64 bits (Vigna, SplitMix64).
