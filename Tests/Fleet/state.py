@@ -29,7 +29,7 @@ PARTS = (
     "gap", "opening", "storm", "leave", "speed", "logs",
 )  # fmt: skip
 #: Parts with another etcd or many nodes: not with --brief.
-LONG = ("isolated", "restored", "cluster", "user", "speed", "missed")
+LONG = ("isolated", "restored", "cluster", "user", "speed", "missed", "storm")
 
 
 class Files(Upstream):

@@ -90,16 +90,17 @@ package struct AssetAdministration: Sendable {
     package func delete(_ id: AssetID, isSoft: Bool) async throws(CacheError) {
         context.purgeCount.increment()
         context.refusals.forget(id)
-        var origin: String?
         do throws(CacheError) {
             let asset = try await held(id)
-            origin = asset.target.originName
+            context.peers.purged(asset.target.originName)
             context.openAssets.release(asset)
-        } catch  where !isSoft && error.isOfOneFile {}  // an unreadable asset is removed as well
+        } catch  where !isSoft && error.isOfOneFile {
+            context.peers.purged(nil)  // an unreadable asset is removed as well
+        }
+        context.purgeCount.increment()
         if isSoft {
             try await evictor.expire([id])
         } else {
-            context.peers.purged(origin)
             try await evictor.purge([id])
         }
     }

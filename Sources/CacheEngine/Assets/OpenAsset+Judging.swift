@@ -48,11 +48,14 @@ extension OpenAsset {
         if isMirror, let objection = judgement.objection(knowing: record?.generation, trusting: expectation.trust) {
             return .skip(objection)
         }
-        return try take(
+        let decision = try take(
             judgement,
             Answer(
                 head: head, fillRequest: fillRequest, fill: fill, isMirror: isMirror, expectation: expectation,
                 transfer: transfer))
+        // A purge that was made meanwhile may have seen the asset before this response.
+        if !expectation.isOutdated, transfer.isOutdated { transfer.asset.expire() }
+        return decision
     }
 
     /// A response head with its fill and the expectation that it is judged by.

@@ -36,6 +36,8 @@ package struct EvictionAdministration: Sendable {
 
     /// The number of assets that are removed between two checks for cancellation.
     private static let batch = 1024
+    /// The time after which the catalog has an asset whose response has begun.
+    private static let longestOpening = Duration.seconds(60)
 
     /// The current wall-clock time.
     package var now: Timestamp { context.wallClock.now() }
@@ -111,9 +113,10 @@ package struct EvictionAdministration: Sendable {
         isErasure: Bool = false, isDryRun: Bool, runsLater: Bool = false, by owner: TokenOwner? = nil,
         as request: PurgeRequest? = nil
     ) async throws(CacheError) -> EvictionReport {
-        if !isDryRun { context.purgeCount.increment() }
+        if !isDryRun { countPurge(of: selection.origin) }
         try await context.commits.flush()
         let chosen = try await choose(selection, keys: keys, urls: urls)
+        if !isDryRun { try await expireRecent(selection, besides: chosen.map(\.id)) }
         var report = EvictionReport(isDryRun: isDryRun)
         report.isInBackground = !isDryRun && (runsLater || chosen.count >= BackgroundPurges.least)
         for asset in chosen where !report.isInBackground {
@@ -203,9 +206,12 @@ package struct EvictionAdministration: Sendable {
     /// Executes a registered plan. If it `runsLater`, a purge deletes its assets in the background.
     private func execute(_ id: String, runsLater: Bool) async throws(CacheError) -> PurgePlan.Progress {
         let plan = try plans.begin(id, at: now)
-        if plan.ranges == nil { context.purgeCount.increment() }
+        if plan.ranges == nil { countPurge(of: plan.origin) }
         do throws(CacheError) {
             try await context.commits.flush()
+            if let request = plan.request {
+                try await expireRecent(request.selection(at: now), besides: plan.assets.map(\.id))
+            }
             _ = try await erase(plan)
             if runsLater, plan.canRunLater {
                 forgetRefusals(plan)
@@ -231,8 +237,6 @@ package struct EvictionAdministration: Sendable {
 
     /// A purge also clears the negative cache, of a token with limits only inside them.
     private func forgetRefusals(_ plan: PurgePlan) {
-        // An unknown origin counts as any, so that names in requests do not add up.
-        if !plan.isSoft { context.peers.purged(plan.origin.flatMap { resolver.origins[$0] == nil ? nil : $0 }) }
         context.refusals.forgetAll { origin in
             (plan.origin ?? origin) == origin && plan.owner?.limits.mayPermit(origin: origin) ?? true
         }
@@ -278,6 +282,24 @@ package struct EvictionAdministration: Sendable {
         return freed
     }
 
+    /// Copies of other nodes and responses from before this moment do not count as fresh any more. Other nodes first: a
+    /// request that is made after the count does not know of the purge otherwise.
+    private func countPurge(of origin: String?) {
+        // An unknown origin counts as any, so that names in requests do not add up.
+        context.peers.purged(origin.flatMap { resolver.origins[$0] == nil ? nil : $0 })
+        context.purgeCount.increment()
+    }
+
+    /// Makes assets stale that were opened shortly before the purge: the catalog may not have had them when it was asked.
+    private func expireRecent(_ selection: AssetSelection, besides chosen: [AssetID]) async throws(CacheError) {
+        let (chosen, since) = (Set(chosen), now - Self.longestOpening)
+        let recent = context.openAssets.all.filter { asset in
+            guard !chosen.contains(asset.id), let received = asset.record?.generation.receivedAt else { return false }
+            return received > since && selection.mayContain(asset.target.key, of: asset.target.originName, asset.id)
+        }
+        if !recent.isEmpty { try await evictor.expire(recent.map(\.id)) }
+    }
+
     /// The selected assets that also have one of the keys, and that a request for one of the URLs reads.
     private func choose(
         _ selection: AssetSelection, keys: [String]?, urls: [String]?
@@ -321,6 +343,12 @@ package struct EvictionAdministration: Sendable {
 }
 
 extension AssetSelection {
+    /// Whether the selection may contain an asset, by the conditions that need no catalog.
+    fileprivate func mayContain(_ key: String, of origin: String, _ id: AssetID) -> Bool {
+        let (isOfOrigin, isOfIDs) = (self.origin.map { $0 == origin } ?? true, ids.map { $0.contains(id) } ?? true)
+        return isOfOrigin && isOfIDs && prefix.map(key.hasPrefix) ?? true
+    }
+
     /// Removes the identifiers that are not among `others`.
     fileprivate mutating func narrow(to others: Set<AssetID>) { ids = ids?.filter(others.contains) ?? Array(others) }
 }
