@@ -61,8 +61,6 @@ package final class FleetMember: Sendable {
         /// The nodes that were read for a client, and the uptime before.
         var readNodes: (at: Duration, nodes: [FleetNode])?
         var lease: Int64?
-        /// Whether another store uses the name of this node.
-        var isNameTaken = false
         /// The faults of the fleet's origins on this node, by name.
         var originFaults: [String: String] = [:]
         /// Purges after the recorded one that this node has carried out itself.
@@ -379,10 +377,7 @@ package final class FleetMember: Sendable {
         guard let record = state.withLock({ $0.record }) else { return false }
         let present = nodes.first { $0.name == settings.node }
         let isTaken = present.map { $0.store != record.store } ?? false
-        state.withLock { state in
-            state.nodes = nodes
-            state.isNameTaken = isTaken
-        }
+        state.withLock { $0.nodes = nodes }
         context.peers.discovered(nodes.filter { $0.name != settings.node && !$0.url.isEmpty }.map(\.url))
         guard !isTaken else {
             throw CacheError(

@@ -33,11 +33,11 @@ extension FleetMember {
     private static let nodesAge = Duration.milliseconds(50)
 
     package var report: FleetReport {
-        let now = context.uptime()
+        let (now, fault) = (context.uptime(), fault)
         return state.withLock { state in
             FleetReport(
                 fleet: settings.fleet, node: settings.node, lag: state.contact.map { now - $0 },
-                lastError: state.lastError, fault: state.fault, purges: state.record?.purges ?? 0,
+                lastError: state.lastError, fault: fault, purges: state.record?.purges ?? 0,
                 originFaults: state.originFaults, nodes: state.nodes)
         }
     }
@@ -45,16 +45,13 @@ extension FleetMember {
     /// The progress of a purge. Throws `.notFound` for a number that was not assigned, and `.fleetUnavailable`.
     package func progress(of number: Int64) async throws(CacheError) -> FleetPurgeProgress {
         let nodes = try await presentNodes()
-        let (known, applied) = (nodes.map(\.purges).max() ?? 0, nodes.filter { $0.purges >= number })
-        guard number > 0, number <= max(known, state.withLock { $0.record?.purges ?? 0 }) || !applied.isEmpty else {
-            let last = try await desired.snapshot(after: .max - 1).lastPurge
-            guard number > 0, number <= last else {
-                throw CacheError(.notFound, "The fleet has no purge with the number \(number).")
-            }
-            return FleetPurgeProgress(number: number, appliedBy: [], pending: nodes.map(\.name))
+        var last = max(nodes.map(\.purges).max() ?? 0, state.withLock { $0.record?.purges ?? 0 })
+        if number > last { last = try await desired.snapshot(after: .max - 1).lastPurge }
+        guard number > 0, number <= last else {
+            throw CacheError(.notFound, "The fleet has no purge with the number \(number).")
         }
         return FleetPurgeProgress(
-            number: number, appliedBy: applied.map(\.name),
+            number: number, appliedBy: nodes.filter { $0.purges >= number }.map(\.name),
             pending: nodes.filter { $0.purges < number }.map(\.name))
     }
 
