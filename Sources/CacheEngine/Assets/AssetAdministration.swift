@@ -88,7 +88,7 @@ package struct AssetAdministration: Sendable {
 
     /// Removes the asset at once; soft: marks it stale, so that the upstream must confirm it before its next use.
     package func delete(_ id: AssetID, isSoft: Bool) async throws(CacheError) {
-        context.purgeCount.increment()
+        context.recentPurges.add(PurgeScope(AssetSelection(ids: [id])))
         context.refusals.forget(id)
         do throws(CacheError) {
             let asset = try await held(id)
@@ -97,7 +97,7 @@ package struct AssetAdministration: Sendable {
         } catch  where !isSoft && error.isOfOneFile {
             context.peers.purged(nil)  // an unreadable asset is removed as well
         }
-        context.purgeCount.increment()
+        context.recentPurges.add(PurgeScope(AssetSelection(ids: [id])))
         if isSoft {
             try await evictor.expire([id])
         } else {

@@ -40,7 +40,7 @@ struct EngineContext: Sendable {
     let peers: PeerNodes
     /// Store work that reads leave to a background task.
     let maintenance = MaintenanceQueue()
-    let purgeCount = PurgeCount()
+    let recentPurges = RecentPurges()
     /// Digests that clients have requested.
     let digests = DigestRegistry()
     let wallClock: any WallClock

@@ -113,10 +113,11 @@ package struct EvictionAdministration: Sendable {
         isErasure: Bool = false, isDryRun: Bool, runsLater: Bool = false, by owner: TokenOwner? = nil,
         as request: PurgeRequest? = nil
     ) async throws(CacheError) -> EvictionReport {
-        if !isDryRun { countPurge(of: selection.origin) }
+        let scope = purgeScope(of: selection, keys: keys, urls: urls)
+        if !isDryRun { begin(scope, of: selection.origin) }
         try await context.commits.flush()
         let chosen = try await choose(selection, keys: keys, urls: urls)
-        if !isDryRun { try await expireRecent(selection, besides: chosen.map(\.id)) }
+        if !isDryRun { try await expireRecent(scope, besides: chosen.map(\.id)) }
         var report = EvictionReport(isDryRun: isDryRun)
         report.isInBackground = !isDryRun && (runsLater || chosen.count >= BackgroundPurges.least)
         for asset in chosen where !report.isInBackground {
@@ -206,12 +207,11 @@ package struct EvictionAdministration: Sendable {
     /// Executes a registered plan. If it `runsLater`, a purge deletes its assets in the background.
     private func execute(_ id: String, runsLater: Bool) async throws(CacheError) -> PurgePlan.Progress {
         let plan = try plans.begin(id, at: now)
-        if plan.ranges == nil { countPurge(of: plan.origin) }
+        let scope = plan.request.map { purgeScope(of: $0.selection(at: now), keys: $0.keys, urls: $0.urls) }
+        if plan.ranges == nil { begin(scope ?? PurgeScope(AssetSelection(origin: plan.origin)), of: plan.origin) }
         do throws(CacheError) {
             try await context.commits.flush()
-            if let request = plan.request {
-                try await expireRecent(request.selection(at: now), besides: plan.assets.map(\.id))
-            }
+            if let scope { try await expireRecent(scope, besides: plan.assets.map(\.id)) }
             _ = try await erase(plan)
             if runsLater, plan.canRunLater {
                 forgetRefusals(plan)
@@ -282,20 +282,24 @@ package struct EvictionAdministration: Sendable {
         return freed
     }
 
+    private func purgeScope(of selection: AssetSelection, keys: [String]?, urls: [String]?) -> PurgeScope {
+        PurgeScope(selection, names: PurgeNames(resolver: resolver).scope(keys: keys, urls: urls))
+    }
+
     /// Copies of other nodes and responses from before this moment do not count as fresh any more. Other nodes first: a
-    /// request that is made after the count does not know of the purge otherwise.
-    private func countPurge(of origin: String?) {
+    /// request that is made after the addition does not know of the purge otherwise.
+    private func begin(_ scope: PurgeScope, of origin: String?) {
         // An unknown origin counts as any, so that names in requests do not add up.
         context.peers.purged(origin.flatMap { resolver.origins[$0] == nil ? nil : $0 })
-        context.purgeCount.increment()
+        context.recentPurges.add(scope)
     }
 
     /// Makes assets stale that were opened shortly before the purge: the catalog may not have had them when it was asked.
-    private func expireRecent(_ selection: AssetSelection, besides chosen: [AssetID]) async throws(CacheError) {
+    private func expireRecent(_ scope: PurgeScope, besides chosen: [AssetID]) async throws(CacheError) {
         let (chosen, since) = (Set(chosen), now - Self.longestOpening)
         let recent = context.openAssets.all.filter { asset in
             guard !chosen.contains(asset.id), let received = asset.record?.generation.receivedAt else { return false }
-            return received > since && selection.mayContain(asset.target.key, of: asset.target.originName, asset.id)
+            return received > since && scope.mayContain(asset.target)
         }
         if !recent.isEmpty { try await evictor.expire(recent.map(\.id)) }
     }
@@ -343,12 +347,6 @@ package struct EvictionAdministration: Sendable {
 }
 
 extension AssetSelection {
-    /// Whether the selection may contain an asset, by the conditions that need no catalog.
-    fileprivate func mayContain(_ key: String, of origin: String, _ id: AssetID) -> Bool {
-        let (isOfOrigin, isOfIDs) = (self.origin.map { $0 == origin } ?? true, ids.map { $0.contains(id) } ?? true)
-        return isOfOrigin && isOfIDs && prefix.map(key.hasPrefix) ?? true
-    }
-
     /// Removes the identifiers that are not among `others`.
     fileprivate mutating func narrow(to others: Set<AssetID>) { ids = ids?.filter(others.contains) ?? Array(others) }
 }

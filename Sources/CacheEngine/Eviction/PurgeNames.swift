@@ -75,6 +75,16 @@ struct PurgeNames: Sendable {
         return keys
     }
 
+    /// The names that ``PurgeScope`` compares; nil: no keys and URLs are given, or too many.
+    func scope(keys: [String]?, urls: [String]?) -> Set<AssetID>? {
+        guard keys != nil || urls != nil, (keys ?? []).count + (urls ?? []).count <= PurgeScope.mostNames else {
+            return nil
+        }
+        let parsed = (urls ?? []).compactMap { try? resolver.upstream.parse(url: $0) }
+        let names = (keys ?? []) + parsed.flatMap { Array(self.keys(of: $0)) + Array(Self.spellings(of: $0)) }
+        return Set(names.map { AssetID(naming: $0) })
+    }
+
     /// The origins that the key may belong to: only a mounted key contains its origin.
     private func origins(of key: String, among origins: [String]) -> [String] {
         guard key.hasPrefix("/o/") else { return origins }

@@ -124,8 +124,8 @@ final class FillTransfer: Sendable {
     /// The fields of the reader that caused the fill, for all its requests; nil: it has none.
     private let forwarded: HeaderList?
     let trace: FillTrace
-    /// The number of purges before the request.
-    private let purges: UInt64
+    /// The number of the last purge before the request.
+    private let lastPurge: UInt64
     /// Guards the mutable state.
     let state = Mutex(State())
 
@@ -146,11 +146,11 @@ final class FillTransfer: Sendable {
         self.retry = retry
         self.forwarded = forwarded
         self.trace = trace
-        purges = context.purgeCount.value
+        lastPurge = context.recentPurges.number
     }
 
-    /// Whether a purge was made since the request.
-    var isOutdated: Bool { context.purgeCount.value != purges }
+    /// Whether a purge since the request may have selected the asset.
+    var isOutdated: Bool { context.recentPurges.mayContain(asset.target, since: lastPurge) }
 
     /// Continues in the asset of the generation that the response started, which has a hold for the transfer.
     func move(to next: FillLocation) {

@@ -108,4 +108,54 @@ import Testing
             #expect(left == ["/o/media/y/1"])
         }
     }
+
+    /// The purges made at the same time as a read, and whether they concern it.
+    private static let purges: [(AssetSelection, keys: [String]?, urls: [String]?, isOwn: Bool)] = [
+        (AssetSelection(origin: "media"), nil, nil, true), (AssetSelection(origin: "other"), nil, nil, false),
+        (AssetSelection(prefix: "/o/media/a"), nil, nil, true), (AssetSelection(prefix: "/o/media/b"), nil, nil, false),
+        (AssetSelection(ids: [AssetID(naming: "/o/media/a.mp4")]), nil, nil, true),
+        (AssetSelection(ids: [AssetID(naming: "/o/media/b.mp4")]), nil, nil, false),
+        (AssetSelection(), ["/o/media/a.mp4"], nil, true), (AssetSelection(), ["/o/media/b.mp4"], nil, false),
+        (AssetSelection(), nil, ["a.mp4"], true), (AssetSelection(), nil, ["b.mp4"], false),
+    ]
+
+    @Test("A purge makes responses to earlier requests and recent assets stale only if it may select them")
+    func purgesConcernOnlyTheirAssets() async throws {
+        for (selection, keys, names, isOwn) in Self.purges {
+            let urls = names?.map { bench.upstream.url("/\($0)") }
+            let latch = LoopbackLatch()
+            let test = try bench.cache()
+            try await test.run { cache in
+                bench.upstream.serve("/a.mp4", LoopbackAsset(size: 1000, cacheControl: "max-age=60"))
+                bench.upstream.failNext("/a.mp4", .stallBeforeHead(until: latch))
+                let reader = Task { try await cache.body(of: "a.mp4") }
+                await latch.reached()
+                _ = try await cache.evictions.purge(selection, keys: keys, urls: urls, isSoft: true, isDryRun: false)
+                latch.release()
+                _ = try await reader.value
+                test.wallClock.advance(by: .seconds(1))
+                let running = try await cache.body(of: "a.mp4").outcome.requestClass
+                _ = try await cache.evictions.purge(selection, keys: keys, urls: urls, isSoft: true, isDryRun: false)
+                test.wallClock.advance(by: .seconds(1))
+                let recent = try await cache.body(of: "a.mp4").outcome.requestClass
+                try await cache.assets.delete(try await bench.id(in: cache), isSoft: false)
+
+                let expected: ReadOutcome.Class = isOwn ? .revalidated : .hit
+                #expect(running == expected && recent == expected, "\(selection) \(keys ?? []) \(urls ?? [])")
+            }
+        }
+    }
+
+    @Test("A request from before more purges than are kept counts as purged")
+    func forgottenPurgesConcernAll() throws {
+        let purges = RecentPurges()
+        let target = AssetTarget(
+            id: AssetID(naming: "/o/media/a.mp4"), key: "/o/media/a.mp4", originName: "media",
+            settings: OriginSettings(baseURL: "http://127.0.0.1"), url: "http://127.0.0.1/a.mp4", path: "/a.mp4")
+        for _ in 0..<RecentPurges.most { purges.add(PurgeScope(AssetSelection(origin: "other"))) }
+
+        #expect(!purges.mayContain(target, since: 0))
+        purges.add(PurgeScope(AssetSelection(origin: "other")))
+        #expect(purges.mayContain(target, since: 0) && !purges.mayContain(target, since: 1))
+    }
 }

@@ -1,0 +1,75 @@
+import CacheCore
+import CacheStore
+import Synchronization
+
+/// The assets that a purge may select, by the conditions that need no catalog: those that it does not have yet are meant.
+struct PurgeScope: Sendable {
+    /// The largest number of identifiers and names; a scope that has more contains all assets of its origin and prefix.
+    static let mostNames = 1000
+    /// No key is longer; a longer prefix selects nothing, and is not kept.
+    private static let longestPrefix = 4096
+
+    /// Name of the origin; nil: any.
+    private let origin: String?
+    private let prefix: String?
+    /// The identifiers that were given; nil: any.
+    private let ids: Set<AssetID>?
+    /// The identifiers of base assets, for keys and URLs that were given, and those of the spellings of the URLs; nil: any.
+    private let names: Set<AssetID>?
+
+    init(_ selection: AssetSelection, names: Set<AssetID>? = nil) {
+        origin = selection.origin
+        prefix = selection.prefix.flatMap { $0.utf8.count <= Self.longestPrefix ? $0 : nil }
+        ids = selection.ids.flatMap { $0.count <= Self.mostNames ? Set($0) : nil }
+        self.names = names.flatMap { $0.count <= Self.mostNames ? $0 : nil }
+    }
+
+    /// True also for some assets that are not selected: tag, patterns, media type and age do not count here.
+    func mayContain(_ target: AssetTarget) -> Bool {
+        guard origin ?? target.originName == target.originName, ids?.contains(target.id) ?? true,
+            prefix.map(target.key.hasPrefix) ?? true
+        else { return false }
+        guard let names else { return true }
+        return names.contains(target.variant([:]).id) || names.contains(AssetID(naming: target.url.withoutQuery))
+    }
+}
+
+/// The latest purges, numbered from 1 since the start. A request that was made before a purge can bring a response from
+/// before it, for an asset that the catalog does not have yet: such a response is stored as stale.
+final class RecentPurges: Sendable {
+    /// The number of scopes that are kept. A request that was made before more purges counts as purged.
+    static let most = 64
+
+    private struct State {
+        var scopes: [PurgeScope] = []
+        /// The number of the last purge.
+        var last: UInt64 = 0
+    }
+
+    private let state = Mutex(State())
+    /// The same as `last` in the state, to be read without the lock.
+    private let last = Atomic<UInt64>(0)
+
+    /// The number of the last purge; 0 before the first.
+    var number: UInt64 { last.load(ordering: .acquiring) }
+
+    /// A purge begins. It must be added before its assets are selected.
+    func add(_ scope: PurgeScope) {
+        state.withLock { state in
+            state.scopes.append(scope)
+            if state.scopes.count > Self.most { state.scopes.removeFirst() }
+            state.last += 1
+            last.store(state.last, ordering: .releasing)
+        }
+    }
+
+    /// Whether a purge after the one with `number` may select the asset.
+    func mayContain(_ target: AssetTarget, since number: UInt64) -> Bool {
+        guard number != self.number else { return false }
+        return state.withLock { state in
+            let newer = state.last - number
+            return newer > UInt64(state.scopes.count)
+                || state.scopes.suffix(Int(newer)).contains { $0.mayContain(target) }
+        }
+    }
+}
