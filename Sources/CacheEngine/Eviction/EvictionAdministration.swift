@@ -298,8 +298,8 @@ package struct EvictionAdministration: Sendable {
     private func expireRecent(_ scope: PurgeScope, besides chosen: [AssetID]) async throws(CacheError) {
         let (chosen, since) = (Set(chosen), now - Self.longestOpening)
         let recent = context.openAssets.all.filter { asset in
-            guard !chosen.contains(asset.id), let received = asset.record?.generation.receivedAt else { return false }
-            return received > since && scope.mayContain(asset.target)
+            guard !chosen.contains(asset.id), let record = asset.record else { return false }
+            return record.generation.receivedAt > since && scope.mayContain(asset.target, record)
         }
         if !recent.isEmpty { try await evictor.expire(recent.map(\.id)) }
     }

@@ -2,16 +2,22 @@ import CacheCore
 import CacheStore
 import Synchronization
 
-/// The assets that a purge may select, by the conditions that need no catalog: those that it does not have yet are meant.
+/// The assets that a purge may select, decided without the catalog: it does not have those yet that are being opened.
 struct PurgeScope: Sendable {
     /// The largest number of identifiers and names; a scope that has more contains all assets of its origin and prefix.
     static let mostNames = 1000
     /// No key is longer; a longer prefix selects nothing, and is not kept.
     private static let longestPrefix = 4096
+    private static let mostPatterns = 16
 
     /// Name of the origin; nil: any.
     private let origin: String?
     private let prefix: String?
+    /// Nil: any, or more than are kept.
+    private let patterns: [KeyPattern]?
+    private let tag: String?
+    /// In lower case.
+    private let contentType: String?
     /// The identifiers that were given; nil: any.
     private let ids: Set<AssetID>?
     /// The identifiers of base assets, for keys and URLs that were given, and those of the spellings of the URLs; nil: any.
@@ -20,17 +26,30 @@ struct PurgeScope: Sendable {
     init(_ selection: AssetSelection, names: Set<AssetID>? = nil) {
         origin = selection.origin
         prefix = selection.prefix.flatMap { $0.utf8.count <= Self.longestPrefix ? $0 : nil }
+        patterns = selection.patterns.flatMap { $0.count <= Self.mostPatterns ? $0 : nil }
+        tag = selection.tag
+        contentType = selection.contentType.map { FieldText.lowered($0) }
         ids = selection.ids.flatMap { $0.count <= Self.mostNames ? Set($0) : nil }
         self.names = names.flatMap { $0.count <= Self.mostNames ? $0 : nil }
     }
 
-    /// True also for some assets that are not selected: tag, patterns, media type and age do not count here.
-    func mayContain(_ target: AssetTarget) -> Bool {
+    /// True also for some assets that are not selected: the age does not count here, nor what an asset without a record
+    /// may become.
+    func mayContain(_ target: AssetTarget, _ record: AssetRecord?) -> Bool {
         guard origin ?? target.originName == target.originName, ids?.contains(target.id) ?? true,
-            prefix.map(target.key.hasPrefix) ?? true
+            prefix.map(target.key.hasPrefix) ?? true, record.map(mayContain) ?? true
         else { return false }
-        guard let names else { return true }
-        return names.contains(target.variant([:]).id) || names.contains(AssetID(naming: target.url.withoutQuery))
+        guard patterns != nil || names != nil else { return true }
+        let base = target.variant([:])
+        return patterns?.contains { $0.matches(base.key) } ?? true
+            && names.map { $0.contains(base.id) || $0.contains(AssetID(naming: target.url.withoutQuery)) } ?? true
+    }
+
+    private func mayContain(_ record: AssetRecord) -> Bool {
+        if let tag, !record.tags.contains(tag) { return false }
+        guard let contentType else { return true }
+        let type = record.generation.contentType.map { MediaType.essence($0) } ?? ""
+        return contentType.hasSuffix("/*") ? type.hasPrefix(contentType.dropLast()) : type == contentType
     }
 }
 
@@ -64,12 +83,17 @@ final class RecentPurges: Sendable {
     }
 
     /// Whether a purge after the one with `number` may select the asset.
-    func mayContain(_ target: AssetTarget, since number: UInt64) -> Bool {
+    ///
+    /// - Parameter record: Evaluated only if there was a purge; nil: the asset has none yet.
+    func mayContain(
+        _ target: AssetTarget, _ record: @autoclosure () -> AssetRecord?, since number: UInt64
+    ) -> Bool {
         guard number != self.number else { return false }
+        let record = record()
         return state.withLock { state in
             let newer = state.last - number
             return newer > UInt64(state.scopes.count)
-                || state.scopes.suffix(Int(newer)).contains { $0.mayContain(target) }
+                || state.scopes.suffix(Int(newer)).contains { $0.mayContain(target, record) }
         }
     }
 }

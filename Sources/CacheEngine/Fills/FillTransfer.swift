@@ -150,7 +150,10 @@ final class FillTransfer: Sendable {
     }
 
     /// Whether a purge since the request may have selected the asset.
-    var isOutdated: Bool { context.recentPurges.mayContain(asset.target, since: lastPurge) }
+    var isOutdated: Bool {
+        let asset = asset
+        return context.recentPurges.mayContain(asset.target, asset.record, since: lastPurge)
+    }
 
     /// Continues in the asset of the generation that the response started, which has a hold for the transfer.
     func move(to next: FillLocation) {

@@ -117,6 +117,8 @@ import Testing
         (AssetSelection(ids: [AssetID(naming: "/o/media/b.mp4")]), nil, nil, false),
         (AssetSelection(), ["/o/media/a.mp4"], nil, true), (AssetSelection(), ["/o/media/b.mp4"], nil, false),
         (AssetSelection(), nil, ["a.mp4"], true), (AssetSelection(), nil, ["b.mp4"], false),
+        (AssetSelection(patterns: KeyPattern("/o/*/a.mp4").map { [$0] }), nil, nil, true),
+        (AssetSelection(patterns: KeyPattern("/o/*/b.mp4").map { [$0] }), nil, nil, false),
     ]
 
     @Test("A purge makes responses to earlier requests and recent assets stale only if it may select them")
@@ -154,8 +156,26 @@ import Testing
             settings: OriginSettings(baseURL: "http://127.0.0.1"), url: "http://127.0.0.1/a.mp4", path: "/a.mp4")
         for _ in 0..<RecentPurges.most { purges.add(PurgeScope(AssetSelection(origin: "other"))) }
 
-        #expect(!purges.mayContain(target, since: 0))
+        #expect(!purges.mayContain(target, nil, since: 0))
         purges.add(PurgeScope(AssetSelection(origin: "other")))
-        #expect(purges.mayContain(target, since: 0) && !purges.mayContain(target, since: 1))
+        #expect(purges.mayContain(target, nil, since: 0) && !purges.mayContain(target, nil, since: 1))
+    }
+
+    @Test("A purge by tag or media type concerns known assets only if they have it")
+    func conditionsOfRecords() async throws {
+        try await bench.cache().run { cache in
+            _ = try await cache.body(of: "a.mp4", 0..<1000)
+            let asset = try #require(try await cache.openAsset())
+            let scopes = [
+                (AssetSelection(tag: "a"), false), (AssetSelection(contentType: "video/MP4"), true),
+                (AssetSelection(contentType: "video/*"), true), (AssetSelection(contentType: "audio/*"), false),
+            ]
+            for (selection, isContained) in scopes {
+                #expect(PurgeScope(selection).mayContain(asset.target, asset.record) == isContained, "\(selection)")
+                #expect(PurgeScope(selection).mayContain(asset.target, nil))
+            }
+            _ = try await cache.assets.patch(asset.id, AssetPatch(tags: ["a"]))
+            #expect(PurgeScope(AssetSelection(tag: "a")).mayContain(asset.target, asset.record))
+        }
     }
 }
