@@ -15,8 +15,6 @@ let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "
 let signals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
 let nio: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
-let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
-let hummingbirdCore: Target.Dependency = .product(name: "HummingbirdCore", package: "hummingbird")
 
 let package = Package(
     name: "larder",
@@ -33,9 +31,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio-http2", exact: "1.46.0"),
         .package(url: "https://github.com/apple/swift-nio-ssl", exact: "2.37.6"),
         .package(url: "https://github.com/groue/GRDB.swift", exact: "7.10.0"),
-        // Without the default trait ConfigurationSupport, swift-configuration is not compiled.
-        .package(
-            url: "https://github.com/hummingbird-project/hummingbird", exact: "2.28.1", traits: ["FullFoundation"]),
         .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
     ],
@@ -72,9 +67,8 @@ let package = Package(
             name: "CacheAPI",
             dependencies: [
                 "CacheCore", "CacheSimulation", "CacheEngine", "CacheTracing", "Cryptography", "ReaderAccess",
-                "WebTokens", logging, hummingbird, hummingbirdCore, lifecycle, nio, nioPosix, collections,
+                "WebTokens", logging, lifecycle, nio, nioPosix, collections,
                 .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
                 .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
                 .product(name: "NIOHTTPCompression", package: "swift-nio-extras"),
                 structuredFields,
@@ -152,7 +146,6 @@ let package = Package(
             name: "CacheAPITests",
             dependencies: [
                 "CacheAPI", "CacheTestKit", "TestChance",
-                .product(name: "HummingbirdTesting", package: "hummingbird"),
                 .product(name: "NIOEmbedded", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "Yams", package: "Yams"),

@@ -40,14 +40,14 @@ TARGETS = {
 
 # Modules of other packages, and the only targets that may import them.
 OWNERS = {
-    r"Hummingbird\w*|NIOHTTP1|NIOHTTP2|NIOHTTPTypes\w*|NIOSSL|HTTPTypes|StructuredFieldValues": {"CacheAPI"},
+    r"NIOHTTP1|NIOHTTP2|NIOHTTPTypes\w*|NIOSSL|HTTPTypes|StructuredFieldValues": {"CacheAPI"},
     r"RawStructuredFieldValues": {"CacheCore", "CacheAPI"},
     r"GRDB\w*": {"CacheStore"},
     r"CLinux": {"CacheStore", "LarderServer"},
     r"CCurl": {"CurlUpstream", "LarderServer"},
     r"CCryptography|COpenSSL": {"Cryptography"},
     r"ArgumentParser|Yams": {"LarderServer"},
-    r"Crypto|CryptoExtras|FoundationNetworking|AsyncHTTPClient": set(),
+    r"Crypto|CryptoExtras|Hummingbird\w*|FoundationNetworking|AsyncHTTPClient": set(),
 }
 
 # These targets contain values and rules: they import the standard library and these modules only.

@@ -3,7 +3,6 @@ import CacheCore
 import CacheEngine
 import CacheTestKit
 import CacheTracing
-import Hummingbird
 import Logging
 import ServiceLifecycle
 import Synchronization
@@ -82,11 +81,12 @@ struct TestService: Sendable {
     ) -> ContentResponder {
         let live = LiveAPISettings(.init(access: access, cors: CORSRules()))
         return ContentResponder(
-            reader: cache.reader, gate: Authorizer(live, wallClock: wallClock),
+            reader: cache.reader,
+            processor: RequestProcessor(
+                gate: Authorizer(live, wallClock: wallClock), random: random, clock: ContinuousClock(),
+                recorder: recorder, tracing: RequestTracing(tracer: .disabled)),
             limits: ReaderLimits(assets: cache.assets), permits: AdmissionLimits(live, clock: ContinuousClock()).reads,
-            isFastPathEnabled: true,
-            sendsFiles: true, random: random, clock: ContinuousClock(), recorder: recorder,
-            tracing: RequestTracing(tracer: .disabled))
+            isFastPathEnabled: true, sendsFiles: true)
     }
 
     /// Sends one request on its own connection.

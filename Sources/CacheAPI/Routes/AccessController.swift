@@ -1,4 +1,4 @@
-import Hummingbird
+import HTTPTypes
 import ReaderAccess
 
 /// The route for the permissions of the caller.

@@ -1,7 +1,6 @@
 import CacheCore
 import CacheEngine
 import HTTPTypes
-import Hummingbird
 import ReaderAccess
 
 /// Authorizes requests by ``AccessRules`` and ``CORSRules``.
@@ -32,13 +31,14 @@ struct Authorizer: Sendable {
     ///
     /// Throws as ``AccessRules/admit(_:_:host:at:contentIsPublic:)``, and `.forbidden` for a cross-site request.
     func admit(
-        _ request: Request, _ need: AccessRules.Need, _ credentials: RequestCredentials
+        _ request: Request, _ need: AccessRules.Need
     ) throws(CacheError) -> Reader? {
         guard need != .content else { return nil }
+        let credentials = request.call.credentials
         // The route redeems the ticket. Only authorized clients can get one.
-        if need == .ticketOrRead, request.uri.queryParameters["ticket"] != nil { return nil }
+        if need == .ticketOrRead, QueryFields.contains("ticket", in: request.queryText) { return nil }
         let values = live.values
-        let reader = try values.access.admit(need, credentials, host: request.head.authority, at: wallClock.now())
+        let reader = try values.access.admit(need, credentials, host: request.call.host, at: wallClock.now())
         try values.access.admitOrigin(
             request.headers[.origin], isChanging: request.method != .get && request.method != .head,
             isAmbient: credentials.authorization == nil && reader != nil, isAllowed: values.cors.names)

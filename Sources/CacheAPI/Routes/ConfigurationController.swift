@@ -1,5 +1,5 @@
 import CacheCore
-import Hummingbird
+import HTTPTypes
 import ReaderAccess
 
 /// Routes for the configuration of the service.

@@ -1,6 +1,5 @@
 import CacheCore
 import HTTPTypes
-import Hummingbird
 
 /// Routes for the files of the dashboard. They need no token: the page asks for one and calls the API with it.
 struct DashboardController: Controller {
@@ -40,13 +39,13 @@ struct DashboardController: Controller {
         },
         Route(.get, "/ui", .nothing) { controller, request, _ in
             // The references of the page are relative.
-            guard request.uri.path.hasSuffix("/") else {
+            guard request.path.hasSuffix("/") else {
                 return Response(status: .movedPermanently, headers: [.location: "/ui/"])
             }
             return try controller.file("index.html", request)
         },
         Route(.get, "/ui/{path}", .nothing) { controller, request, _ in
-            try controller.file(String(request.uri.path.dropFirst("/ui/".count)), request)
+            try controller.file(String(request.path.dropFirst("/ui/".count)), request)
         },
     ]
 

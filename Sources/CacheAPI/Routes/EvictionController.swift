@@ -1,6 +1,6 @@
 import CacheCore
 import CacheEngine
-import Hummingbird
+import HTTPTypes
 import ReaderAccess
 
 /// Routes for evictions and purges.

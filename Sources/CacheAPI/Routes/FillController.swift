@@ -1,6 +1,6 @@
 import CacheCore
 import CacheEngine
-import Hummingbird
+import HTTPTypes
 import ReaderAccess
 
 /// Routes for upstream transfers: fills, explanations of a read, and workers.

@@ -2,7 +2,6 @@ import CacheCore
 import CacheEngine
 import Cryptography
 import HTTPTypes
-import Hummingbird
 import ReaderAccess
 
 /// Routes for prefetch jobs.

@@ -1,7 +1,6 @@
 import CacheCore
 import CacheEngine
 import HTTPTypes
-import Hummingbird
 import ReaderAccess
 
 /// Routes for mounted origins.

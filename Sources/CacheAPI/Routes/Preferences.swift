@@ -1,5 +1,5 @@
 import CacheCore
-import Hummingbird
+import HTTPTypes
 
 /// The preferences of a request (`Prefer`, RFC 7240). Unknown and invalid ones are ignored (§2).
 struct Preferences {

@@ -1,6 +1,6 @@
 import CacheCore
 import CacheEngine
-import Hummingbird
+import HTTPTypes
 import ReaderAccess
 
 /// Routes for probes: they ask the upstream for an asset's metadata.
@@ -90,6 +90,6 @@ struct ProbeController: Controller {
     private func problem(_ failure: ProbeFailure, _ request: Request, _ context: APIContext) -> Problem {
         context.note.update { $0.outcome = failure.error.code.name }
         return Problem(
-            failure.error, instance: request.uri.path, requestID: context.requestID, probe: failure)
+            failure.error, instance: request.path, requestID: context.requestID, probe: failure)
     }
 }

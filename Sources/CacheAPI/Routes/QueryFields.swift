@@ -24,6 +24,13 @@ struct QueryFields {
         }
     }
 
+    /// Whether a query has the parameter, by the same reading of its names.
+    static func contains(_ key: String, in query: String?) -> Bool {
+        (query ?? "").split(separator: "&").contains { pair in
+            String(decoding: PercentEncoding.decoded(pair.prefix { $0 != "=" }), as: UTF8.self) == key
+        }
+    }
+
     func string(_ key: String) -> String? { values[key] }
 
     /// A parameter that must be present and not empty.

@@ -1,6 +1,6 @@
 import CacheCore
 import CacheEngine
-import Hummingbird
+import HTTPTypes
 import NIOCore
 
 extension Request {
@@ -46,6 +46,6 @@ extension Request {
 
     /// Reads the query. Throws `.invalidField` for parameters that are not in `keys`.
     func query(accepting keys: [String]) throws(CacheError) -> QueryFields {
-        try QueryFields(uri.query, accepting: keys)
+        try QueryFields(queryText, accepting: keys)
     }
 }

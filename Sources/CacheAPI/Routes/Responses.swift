@@ -1,7 +1,27 @@
 import CacheCore
 import HTTPTypes
-import Hummingbird
 import NIOCore
+
+/// The response of a route.
+struct Response: Sendable {
+    var status: HTTPResponse.Status
+    var headers: HTTPFields
+    var body: ResponseBody
+
+    init(status: HTTPResponse.Status, headers: HTTPFields = [:], body: ResponseBody = .empty) {
+        self.status = status
+        self.headers = headers
+        self.body = body
+    }
+
+    /// The fields with the length of an empty body, where a body is possible.
+    var framedHeaders: HTTPFields {
+        guard case .empty = body, ![204, 304].contains(status.code) else { return headers }
+        var headers = headers
+        headers[.contentLength] = "0"
+        return headers
+    }
+}
 
 extension Response {
     /// A response with a JSON document and a final line feed, which helps in terminals.
@@ -11,7 +31,7 @@ extension Response {
         var headers = headers
         headers[.contentType] = "application/json"
         headers[.cacheControl] = "no-store"
-        return Response(status: status, headers: headers, body: .init(byteBuffer: ByteBuffer(json: document)))
+        return Response(status: status, headers: headers, body: .document(ByteBuffer(json: document)))
     }
 
     /// A response with one page of a list. `next` is the cursor of the next page; nil on the last one. `total` is the
@@ -24,7 +44,7 @@ extension Response {
     static func text(_ text: String, type: String) -> Response {
         Response(
             status: .ok, headers: [.contentType: type, .cacheControl: "no-store"],
-            body: .init(byteBuffer: ByteBuffer(string: text)))
+            body: .document(ByteBuffer(string: text)))
     }
 
     /// The response to a GET of a document with a revision: 200 or 304. Throws `.preconditionFailed` (412).

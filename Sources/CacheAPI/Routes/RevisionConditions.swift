@@ -1,5 +1,5 @@
 import CacheCore
-import Hummingbird
+import HTTPTypes
 
 /// The conditions of a request for a document with a revision: `If-Match` and `If-None-Match` (RFC 9110 §13.1.1,
 /// §13.1.2).

@@ -1,5 +1,4 @@
 package import HTTPTypes
-import Hummingbird
 
 /// The handling of readers that are limited to some origins or path prefixes, by a route.
 package enum LimitRule: Hashable, Sendable {
@@ -24,25 +23,21 @@ package struct RouteLine: Hashable, Sendable {
     /// The handling of readers that are limited to some origins or paths.
     package var limits: LimitRule
 
-    /// The pattern in Hummingbird's syntax.
-    var routerPath: RouterPath {
-        let parts = pattern.split(separator: "/").map { part -> String in
-            guard part.hasPrefix("{") else { return String(part) }
-            return part == "{path}" ? "**" : ":" + part.dropFirst().dropLast()
+    /// The segments of the pattern.
+    var parts: [Substring] { pattern.split(separator: "/") }
+
+    static func isParameter(_ part: Substring) -> Bool { part.utf8.first == UInt8(ascii: "{") }
+
+    /// Whether a pattern matches the segments of a path.
+    static func matches(_ parts: [Substring], _ segments: [Substring]) -> Bool {
+        guard segments.count == parts.count || segments.count > parts.count && parts.last == "{path}" else {
+            return false
         }
-        return RouterPath("/" + parts.joined(separator: "/"))
+        return zip(parts, segments).allSatisfy { isParameter($0) || $0 == $1 }
     }
 
     /// Whether the pattern matches the segments of a path.
-    func matches(_ segments: [Substring]) -> Bool {
-        let parts = pattern.split(separator: "/")
-        if parts.last == "{path}" {
-            guard segments.count >= parts.count else { return false }
-        } else {
-            guard segments.count == parts.count else { return false }
-        }
-        return zip(parts, segments).allSatisfy { $0.hasPrefix("{") || $0 == $1 }
-    }
+    func matches(_ segments: [Substring]) -> Bool { Self.matches(parts, segments) }
 }
 
 /// A route with the controller's function that handles it.

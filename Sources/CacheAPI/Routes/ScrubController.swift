@@ -1,5 +1,5 @@
 import CacheEngine
-import Hummingbird
+import HTTPTypes
 import ReaderAccess
 
 /// Routes for scrubs, which compare bytes on disk with their checksums.

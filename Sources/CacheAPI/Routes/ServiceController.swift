@@ -1,6 +1,6 @@
 import CacheCore
 import CacheEngine
-import Hummingbird
+import HTTPTypes
 import ReaderAccess
 
 /// Routes for the service itself: health, version, API description.

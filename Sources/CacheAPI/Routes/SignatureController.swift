@@ -1,6 +1,6 @@
 import CacheCore
 import CacheEngine
-import Hummingbird
+import HTTPTypes
 import ReaderAccess
 
 /// Route for signed content URLs.

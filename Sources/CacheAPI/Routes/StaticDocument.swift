@@ -1,7 +1,6 @@
 import CacheCore
 import Cryptography
 import HTTPTypes
-import Hummingbird
 import NIOCore
 
 /// A text that stays the same while the process runs, with an entity tag.
@@ -29,6 +28,6 @@ struct StaticDocument: Sendable {
         if known.contains(where: { $0 == "*" || EntityTag($0)?.opaque == tag }) {
             return Response(status: .notModified, headers: fields)
         }
-        return Response(status: .ok, headers: fields, body: .init(byteBuffer: body))
+        return Response(status: .ok, headers: fields, body: .document(body))
     }
 }

@@ -11,8 +11,6 @@ extension HTTPField.Name {
     }
 
     package static let requestID = named("X-Request-Id")
-    /// Internal: ``HTTPConnectionHandler`` renames it to `Date` before it is sent.
-    static let contentDate = named(HTTPConnectionHandler.contentDate)
     static let cacheStatus = named("Cache-Status")
     static let larderAssetID = named("Larder-Asset-Id")
     static let larderTimeout = named("Larder-Timeout")

@@ -1,7 +1,6 @@
 package import CacheCore
 import CacheEngine
 import HTTPTypes
-package import Hummingbird
 import NIOCore
 import NIOHTTP1
 import NIOHTTPTypesHTTP1
@@ -55,8 +54,8 @@ package struct Problem: Sendable {
     static let mediaType = "application/problem+json"
 
     /// The response with the document.
-    package var response: Response {
-        Response(status: .init(code: status), headers: fields, body: .init(byteBuffer: body))
+    var response: Response {
+        Response(status: .init(code: status), headers: fields, body: .document(body))
     }
 
     /// The header fields without `Content-Length`.

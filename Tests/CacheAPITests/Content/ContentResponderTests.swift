@@ -16,7 +16,7 @@ import Testing
     /// The response to `head` if it needs no wait.
     private func answer(
         _ head: HTTPRequestHead, _ service: TestService, access: AccessRules = AccessRules()
-    ) -> ContentResponse? {
+    ) -> ServerResponse? {
         let responder = service.responder(access: access)
         return responder.call(head).flatMap { responder.answerAtOnce($0) }
     }

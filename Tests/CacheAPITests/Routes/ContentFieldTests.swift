@@ -3,7 +3,6 @@ import CacheCore
 import CacheEngine
 import CacheTestKit
 import HTTPTypes
-import HummingbirdCore
 import NIOCore
 import Testing
 

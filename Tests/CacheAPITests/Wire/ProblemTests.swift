@@ -1,7 +1,6 @@
-import CacheAPI
+@testable import CacheAPI
 import CacheCore
 import HTTPTypes
-import HummingbirdCore
 import Testing
 
 @Suite struct ProblemTests {
@@ -101,6 +100,6 @@ import Testing
             ("", false), ("a b", false), ("a\"b", false), ("é", false),
         ])
     func takesOverOnlyPlainRequestIdentifiers(id: String, isTaken: Bool) {
-        #expect((RequestMiddleware.accepted(id) == id) == isTaken)
+        #expect((RequestCall.accepted(id) == id) == isTaken)
     }
 }

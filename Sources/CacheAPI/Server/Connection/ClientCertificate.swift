@@ -7,9 +7,6 @@ import Synchronization
 ///
 /// TLS has verified the certificate before: `listen.tls.clientCAFile` has issued it, and it is valid now.
 final class ClientCertificate: Sendable {
-    /// The certificate of the running request's connection; nil without TLS client authentication.
-    @TaskLocal static var current: ClientCertificate?
-
     /// Guards the names; empty until the end of the handshake, and without a certificate.
     private let state = Mutex<[String]>([])
 

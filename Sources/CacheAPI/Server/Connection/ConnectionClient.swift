@@ -1,6 +1,6 @@
 import CacheCore
-import HTTPTypes
 import NIOCore
+import NIOHTTP1
 import Synchronization
 
 /// The rules that find the address of a client behind proxies.
@@ -52,9 +52,6 @@ struct RequestClient: Hashable, Sendable {
 
 /// The addresses of one connection, and the clients of its requests.
 final class ConnectionClient: Sendable {
-    /// The connection of the current request; nil without a connection (tests).
-    @TaskLocal static var current: ConnectionClient?
-
     private let rules: ClientAddressRules
     /// Guards the other end of the connection, as the PROXY header states it. Nil: a Unix socket.
     private let end: Mutex<NetworkAddress?>
@@ -121,12 +118,8 @@ final class ConnectionClient: Sendable {
         return client
     }
 
-    /// As ``client(_:)``, for fields that were checked before.
-    func client(_ fields: HTTPFields) -> RequestClient? {
-        do throws(CacheError) {
-            return try client { name in HTTPField.Name(name).map { fields[values: $0] } ?? [] }
-        } catch {
-            return client
-        }
+    /// The client of a request. ``RequestHeadValidator`` has checked its fields.
+    func client(of head: HTTPRequestHead) -> RequestClient? {
+        do throws(CacheError) { return try client { head.headers[$0] } } catch { return client }
     }
 }

@@ -13,9 +13,6 @@ final class DisconnectSignal: Sendable {
         var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
     }
 
-    /// The signal of the running request's connection; nil without a connection (tests that call routes directly).
-    @TaskLocal static var current: DisconnectSignal?
-
     /// Guards the event and its waiters.
     private let state = Mutex(State())
 

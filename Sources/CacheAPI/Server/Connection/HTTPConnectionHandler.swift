@@ -271,16 +271,9 @@ final class HTTPConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler
     }
 
     private func setDate(of head: inout HTTPResponseHead) {
-        if let date = head.headers.first(name: Self.contentDate) {
-            head.headers.replaceOrAdd(name: "Date", value: date)
-            head.headers.remove(name: Self.contentDate)
-        } else if !head.headers.contains(name: "Date") {
-            head.headers.add(name: "Date", value: HTTPDate.format(wallClock.now()))
-        }
+        let stated = head.headers.first(name: "Date")
+        head.headers.replaceOrAdd(name: "Date", value: stated ?? HTTPDate.format(wallClock.now()))
     }
-
-    /// Internal field that carries a response's own date past Hummingbird, which sets `Date` to the current time.
-    static let contentDate = "Larder-Content-Date"
 
     private func fail(_ promise: EventLoopPromise<Void>?) { promise?.fail(ChannelError.ioOnClosedChannel) }
 

@@ -1,31 +1,16 @@
 import CacheCore
 import CacheEngine
-import HTTPTypes
-import HummingbirdCore
 import Logging
 import NIOCore
 import NIOHTTP1
-import NIOHTTPTypes
-import NIOHTTPTypesHTTP1
 import NIOSSL
 import ReaderAccess
 
 /// Builds the channel pipeline of each accepted connection: TLS if configured, HTTP/1.1, time-outs and content.
 ///
 /// The order of the handlers is described in `docs/internals/content-responses.md`.
-struct HTTPServerChannel: ServerChildChannel {
-    /// The parts of a connection that ``handle(value:logger:)`` needs.
-    struct Value: ServerChildChannelValue {
-        let stream: HTTP1Channel.Value
-        let presence: DisconnectSignal
-        /// Nil without client authentication.
-        let certificate: ClientCertificate?
-        let client: ConnectionClient
-
-        var channel: any Channel { stream.channel }
-    }
-
-    let responder: HTTPChannelHandler.Responder
+struct HTTPServerChannel: Sendable {
+    let api: APIResponder
     let live: LiveAPISettings
     /// Nil without TLS.
     let certificates: CertificateReloader?
@@ -47,7 +32,7 @@ struct HTTPServerChannel: ServerChildChannel {
     /// Claims a permit for the connection and adds all handlers. Called on the channel's event loop.
     ///
     /// A connection without a permit gets the same handlers; ``HTTPConnectionHandler`` then sends 503.
-    func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
+    func setup(_ channel: any Channel) -> EventLoopFuture<Void> {
         let presence = DisconnectSignal()
         let client = ConnectionClient(channel, clientAddresses)
         // `displaced` runs on another connection's thread, possibly before the handler exists.
@@ -65,7 +50,7 @@ struct HTTPServerChannel: ServerChildChannel {
             try channel.syncOptions?.setOption(.writeBufferWaterMark, value: mark)
             let pipeline = channel.pipeline.syncOperations
             if clientAddresses.requiresProxyHeader {
-                try pipeline.addHandler(ProxyHeaderHandler(client, logger: self.logger))
+                try pipeline.addHandler(ProxyHeaderHandler(client, logger: logger))
             }
             var certificate: ClientCertificate?
             if let certificates {
@@ -83,14 +68,12 @@ struct HTTPServerChannel: ServerChildChannel {
                 makeRequestID: { [random] in random.identifier() })
             handler.value = connection
             try addHandlers(to: channel, limits, connection: connection, permit: permit, certificate, client)
-            try pipeline.addHandler(HTTP1ToHTTPServerCodec(secure: false))
-            let stream = try HTTP1Channel.Value(
-                wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true))
-            return Value(stream: stream, presence: presence, certificate: certificate, client: client)
+            let parts = APIConnection(channel: channel, presence: presence, certificate: certificate, client: client)
+            try pipeline.addHandler(APIHandler(api, parts))
         }
     }
 
-    /// Adds the handlers between the socket (or TLS) and Hummingbird's codec.
+    /// Adds the handlers between the socket (or TLS) and ``APIHandler``.
     private func addHandlers(
         to channel: any Channel, _ limits: APISettings.Limits, connection: HTTPConnectionHandler,
         permit: ConnectionPermits.Permit?, _ certificate: ClientCertificate?, _ client: ConnectionClient
@@ -113,21 +96,4 @@ struct HTTPServerChannel: ServerChildChannel {
         ]
         try pipeline.addHandlers(handlers + ResponseCompression.makeHandlers())
     }
-
-    /// Serves the requests of the connection on its event loop. The task-local values give them access to the
-    /// connection's signal, certificate and addresses.
-    func handle(value: Value, logger: Logger) async {
-        await withTaskExecutorPreference(EventLoopExecutor(value.channel.eventLoop)) {
-            await DisconnectSignal.$current.withValue(value.presence) {
-                await ClientCertificate.$current.withValue(value.certificate) {
-                    await ConnectionClient.$current.withValue(value.client) {
-                        await http.handle(value: value.stream, logger: logger)
-                    }
-                }
-            }
-        }
-    }
-
-    /// Hummingbird's request loop. Its own `setup` is not used; ``setup(channel:logger:)`` builds the pipeline.
-    private var http: HTTP1Channel { HTTP1Channel(responder: responder) }
 }

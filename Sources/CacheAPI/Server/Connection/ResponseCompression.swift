@@ -1,7 +1,6 @@
 import CacheCore
 import DequeModule
 import HTTPTypes
-import Hummingbird
 import NIOCore
 import NIOHTTP1
 import NIOHTTPCompression
@@ -19,7 +18,7 @@ enum ResponseCompression {
     /// Marks the response if it may be compressed: a text of known length outside of content, without a strong entity
     /// tag, which would name two different bodies.
     static func mark(_ response: inout Response, to request: Request) {
-        guard request.method != .head, let length = response.body.contentLength, length >= leastBytes,
+        guard request.method != .head, case .document(let bytes) = response.body, bytes.readableBytes >= leastBytes,
             let type = response.headers[.contentType], types.contains(MediaType.essence(type)),
             response.headers[.cacheStatus] == nil, response.headers[.contentEncoding] == nil,
             response.headers[.eTag]?.hasPrefix("W/") ?? true
@@ -28,7 +27,7 @@ enum ResponseCompression {
         response.headers[values: .vary].append("Accept-Encoding")
     }
 
-    /// The handlers between Hummingbird and the handlers that send content.
+    /// The handlers between those of content and ``APIHandler``.
     static func makeHandlers() -> [any RemovableChannelHandler] {
         let compressor = HTTPResponseCompressor(initialByteBufferCapacity: 0) { head, isSupported in
             let mark = HTTPField.Name.compressionMark.rawName

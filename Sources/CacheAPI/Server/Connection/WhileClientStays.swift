@@ -1,12 +1,9 @@
 import CacheCore
 
 /// Runs `work` until it ends or the client disconnects. In the latter case cancels `work` and throws `.cancelled`.
-///
-/// - Parameter presence: Nil without a connection: `work` runs without this check.
 func whileClientStays<Value: Sendable>(
-    _ presence: DisconnectSignal?, _ work: @escaping @Sendable () async throws -> Value
+    _ presence: DisconnectSignal, _ work: @escaping @Sendable () async throws -> Value
 ) async throws -> Value {
-    guard let presence else { return try await work() }
     return try await withThrowingTaskGroup(of: Value?.self) { group in
         // The task starts on this thread; this saves the wake-up of another one.
         group.addImmediateTask { try await work() }

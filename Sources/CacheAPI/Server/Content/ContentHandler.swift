@@ -4,7 +4,7 @@ import NIOCore
 import NIOHTTP1
 import ReaderAccess
 
-/// Channel handler that answers all requests for content, on the event loop, and forwards all others to the router.
+/// Channel handler that answers all requests for content, on the event loop, and passes on all others to ``APIHandler``.
 ///
 /// A GET for content is answered in one of three ways:
 /// 1. If it differs from an earlier one in `Range` only, ``PreparedResponseSender`` sends a prepared response before the
@@ -25,12 +25,12 @@ final class ContentHandler: ChannelInboundHandler, RemovableChannelHandler {
         case open
         /// The head of a GET or HEAD without a body was received; its end is expected.
         case asked(HTTPRequestHead)
-        /// A request is being forwarded to the router.
+        /// A request is being passed on to ``APIHandler``.
         case passing
         /// A task waits for the response.
         case reading
         /// This handler sends a response.
-        case answering(ContentResponse)
+        case answering(ServerResponse)
         /// A response was aborted: nothing more is sent on this connection.
         case closed
     }
@@ -89,12 +89,7 @@ final class ContentHandler: ChannelInboundHandler, RemovableChannelHandler {
         }
     }
 
-    /// The client of a request. ``RequestHeadValidator`` has checked its fields.
-    private func client(of head: HTTPRequestHead) -> RequestClient? {
-        do throws(CacheError) { return try client?.client { head.headers[$0] } } catch { return client?.client }
-    }
-
-    /// Forwards one request part to the router.
+    /// Passes on one part of a request to ``APIHandler``.
     private func pass(_ part: HTTPServerRequestPart, _ context: ChannelHandlerContext) {
         switch part {
         case .head: phase = .passing
@@ -108,14 +103,14 @@ final class ContentHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     /// Sends a response for ``PreparedResponseSender``. Its request has bypassed this handler, and the connection has no
     /// other request in progress.
-    func send(_ response: ContentResponse) {
+    func send(_ response: ServerResponse) {
         guard let context else { return response.end(.clientGone) }
         begin(response, context)
     }
 
     /// Starts the response to a content request. Returns false if the request does not name content.
     private func answer(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) -> Bool {
-        let call = responder.call(head, certificate: certificate, client: client(of: head))
+        let call = responder.call(head, certificate: certificate, client: client?.client(of: head))
         guard let call else { return false }
         if let response = responder.answerAtOnce(call) {
             prepared?.learn(head, response)
@@ -139,17 +134,17 @@ final class ContentHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     /// Sends the response that was awaited, unless the client has disconnected.
-    private func arrived(_ response: ContentResponse, _ context: ChannelHandlerContext) {
+    private func arrived(_ response: ServerResponse, _ context: ChannelHandlerContext) {
         guard case .reading = phase else { return response.end(.clientGone) }
         begin(response, context)
     }
 
     /// Writes the head and starts the body.
-    private func begin(_ response: ContentResponse, _ context: ChannelHandlerContext) {
+    private func begin(_ response: ServerResponse, _ context: ChannelHandlerContext) {
         phase = .answering(response)
         context.write(wrapOutboundOut(.head(response.head)), promise: nil)
         switch response.body {
-        case .empty, .content(_, first: .end): sendEnd(of: response, 0, context)
+        case .empty, .stream, .content(_, first: .end): sendEnd(of: response, 0, context)
         case .document(let bytes):
             context.write(wrapOutboundOut(.body(.byteBuffer(bytes))), promise: nil)
             sendEnd(of: response, bytes.readableBytes, context)
@@ -167,7 +162,7 @@ final class ContentHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     /// Ends a response of which everything is written, with a document of `bytes`.
-    private func sendEnd(of response: ContentResponse, _ bytes: Int, _ context: ChannelHandlerContext) {
+    private func sendEnd(of response: ServerResponse, _ bytes: Int, _ context: ChannelHandlerContext) {
         let here = NIOLoopBound((self, context), eventLoop: context.eventLoop)
         let written = context.eventLoop.makePromise(of: Void.self)
         written.futureResult.whenComplete { result in
@@ -180,7 +175,7 @@ final class ContentHandler: ChannelInboundHandler, RemovableChannelHandler {
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
     }
 
-    private func finish(_ response: ContentResponse) {
+    private func finish(_ response: ServerResponse) {
         (phase, sender, task) = (.open, nil, nil)
         response.end(.sent)
     }

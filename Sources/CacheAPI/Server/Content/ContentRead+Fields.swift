@@ -11,8 +11,6 @@ extension ContentRead {
     func plannedFields(_ sharing: ResponseSharing, at now: @autoclosure () -> Timestamp) -> HTTPFields {
         let headers = sharing.restricted(plan.headers, age: age, timeToLive: outcome.timeToLive, at: now())
         var fields = HTTPFields(headers)
-        fields[.contentDate] = headers["Date"]
-        fields[.date] = nil
         fields[.age] = sharing.restartsAge ? nil : age.map(\.wholeSecondsText)
         return fields
     }

@@ -8,14 +8,14 @@ extension ContentResponder {
     ///
     /// The response is 206 with the stored fields and `Age`; its range begins at the first requested byte and can be
     /// shorter than requested. Without the first byte it is 504 with `Larder-Next-Byte` or `Larder-Coming`.
-    func answerPeer(_ call: ContentCall, _ note: RequestLogContext) async -> ContentResponse {
+    func answerPeer(_ call: ContentCall, _ note: RequestLogContext) async -> ServerResponse {
         // Purges that are applied while the answer is made count for the next one.
         let state = gate.live.values.peers.admit(call.credentials) ? reader.peerState : nil
         let response = await answer(toPeer: call, note)
         return state.map { response.adding(.larderFleet, $0) } ?? response
     }
 
-    private func answer(toPeer call: ContentCall, _ note: RequestLogContext) async -> ContentResponse {
+    private func answer(toPeer call: ContentCall, _ note: RequestLogContext) async -> ServerResponse {
         do throws(CacheError) {
             let peers = gate.live.values.peers
             guard peers.admit(call.credentials) else {
@@ -43,7 +43,7 @@ extension ContentResponder {
 
     private func missing(
         _ call: ContentCall, _ next: Int64?, isComing: Bool, _ note: RequestLogContext
-    ) -> ContentResponse {
+    ) -> ServerResponse {
         let error = CacheError(.notCached, "This node has no byte at the beginning of the range.")
         note.update { $0.outcome = error.code.name }
         let problem = problem(call, error, status: error.code.contentStatus)
@@ -56,13 +56,11 @@ extension ContentResponder {
     /// Waits for the first bytes, so that a failure still gets its own status.
     private func content(
         of read: ContentRead, _ call: ContentCall, _ note: RequestLogContext
-    ) async throws(CacheError) -> ContentResponse {
+    ) async throws(CacheError) -> ServerResponse {
         note.update { $0.outcome = "peer" }
         do {
             let first = read.plan.body.isEmpty ? nil : try await read.next(atMost: ContentBody.firstBytes)
             var fields = HTTPFields(read.plan.headers)
-            fields[.contentDate] = read.plan.headers["Date"]
-            fields[.date] = nil
             fields[.age] = read.age.map(\.wholeSecondsText)
             let body = ContentBody(read, note: note, stopwatch: call.stopwatch)
             return response(

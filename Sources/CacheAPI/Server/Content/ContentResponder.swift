@@ -13,7 +13,7 @@ import ReaderAccess
 /// fields, metrics and log entries. If it returns nil, it has left no trace: nothing is counted.
 struct ContentResponder: Sendable {
     let reader: ContentReader
-    let gate: Authorizer
+    let processor: RequestProcessor
     /// Limits readers to their origins and path prefixes.
     let limits: ReaderLimits
     /// Limits concurrent reads. Reads that are answered at once need no permit.
@@ -22,28 +22,17 @@ struct ContentResponder: Sendable {
     let isFastPathEnabled: Bool
     /// Whether bodies may be sent from the file (`sendfile`); false with TLS, which encrypts copies.
     let sendsFiles: Bool
-    let random: any RandomSource
-    let clock: any Clock<Duration>
-    let recorder: RequestRecorder
-    let tracing: RequestTracing
 
-    /// The request of `head`. Nil if it does not name content, or if its target is too long: the router answers it.
-    ///
-    /// - Parameter client: The client's address, for the log; evaluated only if it is needed.
+    var gate: Authorizer { processor.gate }
+    var recorder: RequestRecorder { processor.recorder }
+
+    /// The request of `head`. Nil if it does not name content, or if its target is too long: ``APIResponder`` answers it.
     func call(
         _ head: HTTPRequestHead, certificate: ClientCertificate? = nil, client: RequestClient? = nil
     ) -> ContentCall? {
         guard head.uri.utf8.count <= gate.live.values.limits.urlBytes else { return nil }
-        let (target, signature) = gate.access.strip(RequestTarget.originForm(head.uri))
-        guard let content = ContentTarget(target) else { return nil }
-        let fields = HTTPFields(head.headers, splitCookie: false)
-        return ContentCall(
-            isHead: head.method == .HEAD, target: target, content: content, host: head.headers.first(name: "Host"),
-            fields: fields,
-            credentials: RequestCredentials(fields, subjects: certificate?.subjects ?? [], signature: signature),
-            client: client,
-            requestID: RequestMiddleware.accepted(fields[.requestID]) ?? random.identifier(),
-            stopwatch: clock.stopwatch())
+        let call = processor.call(head, certificate: certificate, client: client)
+        return ContentTarget(call.target).map { ContentCall(call: call, content: $0) }
     }
 
     // MARK: Answers without a wait
@@ -53,7 +42,7 @@ struct ContentResponder: Sendable {
     /// That is the case if the asset is not open and fresh, if bytes are not on disk or not in the page cache, if the
     /// client is not authorized, if `CDN-Loop` names this service, or if the request has `Larder-Timeout` or asks for a
     /// digest.
-    func answerAtOnce(_ call: ContentCall) -> ContentResponse? {
+    func answerAtOnce(_ call: ContentCall) -> ServerResponse? {
         guard isFastPathEnabled, case .mounted(let origin, let path) = call.content,
             !call.fields.contains(.larderTimeout), !call.wantsDigest, !call.isLoop(to: reader.loopName)
         else { return nil }
@@ -77,17 +66,17 @@ struct ContentResponder: Sendable {
 
     /// Returns a prepared response for another range; nil if its bytes are not available without a wait.
     func answer(_ preparedResponse: PreparedResponse, _ range: ByteRange, at time: Timestamp, client: RequestClient?)
-        -> ContentResponse?
+        -> ServerResponse?
     {
-        let stopwatch = clock.stopwatch()
+        let stopwatch = processor.clock.stopwatch()
         guard let read = preparedResponse.view.open(range, at: time),
             let first = first(of: read, fromFile: sendsFiles)
         else { return nil }
-        let requestID = random.identifier()
+        let requestID = processor.random.identifier()
         let head = preparedResponse.form.head(range, of: preparedResponse.view, as: requestID, at: time)
         let logged = preparedResponse.logged(for: client?.text)
         let note = noted(read, Admission(preparedResponse.reader), RequestLogContext(), begin(logged, client: client))
-        return ContentResponse(
+        return ServerResponse(
             head: head, body: .content(ContentBody(read, note: note, stopwatch: stopwatch), first: first), note: note,
             line: AccessLogEntry(
                 recorder, logged, requestID: requestID, status: Int(head.status.code), note: note,
@@ -107,7 +96,7 @@ struct ContentResponder: Sendable {
 
     /// Authorizes the request, claims a read permit, and returns the content, or a problem, which may have the
     /// upstream's status. The permit is kept until the response has ended. Cancellation of the task ends the wait.
-    func answer(_ call: ContentCall) async -> ContentResponse {
+    func answer(_ call: ContentCall) async -> ServerResponse {
         let (note, trace) = (RequestLogContext(), begin(call))
         note.update { $0.span = trace?.span }
         if call.isOfPeer { return await RequestTrace.$current.withValue(trace) { await answerPeer(call, note) } }
@@ -161,7 +150,7 @@ struct ContentResponder: Sendable {
     private func content(
         _ read: ContentRead, _ call: ContentCall, _ admission: Admission, _ note: RequestLogContext,
         _ trace: RequestTrace?
-    ) async throws(ReadFailure) -> ContentResponse {
+    ) async throws(ReadFailure) -> ServerResponse {
         do {
             let digests = await digests(of: read, call)
             let first = read.plan.body.isEmpty ? nil : try await read.next(atMost: ContentBody.firstBytes)
@@ -196,16 +185,13 @@ struct ContentResponder: Sendable {
 
     /// The trace of a request.
     private func begin(_ call: ContentCall) -> RequestTrace? {
-        guard tracing.tracer.isEnabled else { return nil }
-        return tracing.begin(
-            method: call.method.rawValue, path: call.path, route: call.content.pattern, call.fields,
-            client: call.client)
+        processor.trace(call.call, route: call.content.pattern)
     }
 
     /// The trace of a request with a prepared response. It has no `traceparent`.
     func begin(_ logged: LoggedRequest, client: RequestClient?) -> RequestTrace? {
-        guard tracing.tracer.isEnabled else { return nil }
-        return tracing.begin(
+        guard processor.tracing.tracer.isEnabled else { return nil }
+        return processor.tracing.begin(
             method: logged.method, path: logged.path, route: ContentTarget.mountedPattern, nil, client: client)
     }
 
@@ -226,7 +212,7 @@ struct ContentResponder: Sendable {
     private func content(
         _ read: ContentRead, _ first: ContentRead.ReadStep, _ call: ContentCall, _ admission: Admission,
         _ note: RequestLogContext, _ trace: RequestTrace?, _ digests: HeaderList = [:]
-    ) -> ContentResponse {
+    ) -> ServerResponse {
         let note = noted(read, admission, note, trace)
         let body = ContentBody(read, note: note, stopwatch: call.stopwatch)
         let isUnmet = [412, 416].contains(read.plan.status)
@@ -264,7 +250,7 @@ struct ContentResponder: Sendable {
     /// The problem document for a failed read, with the upstream's `Retry-After`, `Age` and freshness if there are any.
     func refusal(
         _ call: ContentCall, _ failure: ReadFailure, _ sharing: ResponseSharing, _ note: RequestLogContext
-    ) -> ContentResponse {
+    ) -> ServerResponse {
         let (code, outcome) = (failure.error.code, failure.outcome)
         note.conclude(outcome.requestClass, code: code, isCounted: failure.isCounted)
         let problem = problem(call, failure.error, status: code.contentStatus)
@@ -289,7 +275,7 @@ struct ContentResponder: Sendable {
 
     /// The problem document for a target without a valid reference. A client without a token gets 401 instead of the
     /// error, which would reveal details.
-    private func invalid(_ call: ContentCall, _ error: CacheError, _ note: RequestLogContext) -> ContentResponse {
+    private func invalid(_ call: ContentCall, _ error: CacheError, _ note: RequestLogContext) -> ServerResponse {
         var error = error
         do throws(CacheError) {
             _ = try admit(call, nil, ContentAccess())
@@ -302,27 +288,14 @@ struct ContentResponder: Sendable {
     }
 
     func problem(_ call: ContentCall, _ error: CacheError, status: Int? = nil) -> Problem {
-        Problem(error, status: status, instance: call.path, requestID: call.requestID)
+        processor.problem(call.call, error, status: status)
     }
 
-    /// Combines head, body and access log entry. A response to HEAD has the fields of the omitted body.
     func response(
-        _ call: ContentCall, _ status: Int, _ given: HTTPFields, _ body: ContentResponse.Body,
-        _ note: RequestLogContext, isSigned: Bool = false
-    ) -> ContentResponse {
-        var (fields, body) = (given, body)
-        if case .document(let bytes) = body {
-            fields[.contentLength] = "\(bytes.readableBytes)"
-            if call.isHead { body = .empty } else { note.update { $0.firstByte = call.stopwatch() } }
-        }
-        RequestMiddleware.address(&fields, to: call.fields[.origin], as: call.requestID, by: gate.cors)
-        let logged = call.logged(by: note.content.reader, inFull: recorder.log.isEnabled)
-        return ContentResponse(
-            head: HTTPResponseHead(HTTPResponse(status: .init(code: status), headerFields: fields)), body: body,
-            note: note,
-            line: AccessLogEntry(
-                recorder, logged, requestID: call.requestID, status: status, note: note, stopwatch: call.stopwatch),
-            logged: logged, isSigned: isSigned)
+        _ call: ContentCall, _ status: Int, _ fields: HTTPFields, _ body: ResponseBody, _ note: RequestLogContext,
+        isSigned: Bool = false
+    ) -> ServerResponse {
+        processor.response(call.call, status, fields, body, note, isSigned: isSigned)
     }
 }
 

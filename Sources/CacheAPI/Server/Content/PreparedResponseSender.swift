@@ -67,7 +67,7 @@ final class PreparedResponseSender {
     /// Creates an entry from the response to the request that is being decoded, if it is reusable: a GET with status 200
     /// or 206 and a snapshot, without ``judged`` fields, on a connection that stays open. A request with `Range` must
     /// have got 206.
-    func learn(_ head: HTTPRequestHead, _ response: ContentResponse) {
+    func learn(_ head: HTTPRequestHead, _ response: ServerResponse) {
         guard let (request, settings) = asked, handler != nil, let read = response.read, let view = read.view,
             head.method == .GET, head.version == .http1_1, head.isKeepAlive, request.hasTarget(head.uri),
             !response.isSigned,

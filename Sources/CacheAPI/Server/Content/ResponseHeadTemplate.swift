@@ -32,7 +32,6 @@ final class ResponseHeadTemplate {
     /// Names of the fields that are not copied from the first response, in lower case.
     private static let variable: Set<String> = [
         "content-range", "content-length", "x-request-id", "age", "cache-status", "date",
-        HTTPConnectionHandler.contentDate.lowercased(),
     ]
 
     /// Makes a template from the head of a response. `upstreamStatus` has the upstream's values of `Cache-Status`.
@@ -40,7 +39,7 @@ final class ResponseHeadTemplate {
         status = Int(head.status.code)
         self.upstreamStatus = upstreamStatus
         var fields = HTTPHeaders(head.headers.filter { !Self.variable.contains($0.name.lowercased()) })
-        let date = head.headers.first(name: HTTPConnectionHandler.contentDate)
+        let date = head.headers.first(name: "Date")
         hasDate = date != nil
         if let date { fields.add(name: "Date", value: date) }
         fixed = fields

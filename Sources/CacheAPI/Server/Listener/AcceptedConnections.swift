@@ -13,9 +13,12 @@ final class AcceptedConnections: Sendable {
         /// Whether a read of the listener was held back at the limit.
         var isHeld = false
         var isStopping = false
+        var isClosed = false
 
         /// Whether the listener can be closed: no connection is being set up, and none will be.
         var isOver: Bool { isStopping && new == 0 }
+        /// Whether the listener and all connections are closed.
+        var hasEnded: Bool { isClosed && open.isEmpty }
     }
 
     /// The handler in the pipeline of the listening socket, in front of the one that sets connections up.
@@ -45,7 +48,7 @@ final class AcceptedConnections: Sendable {
     }
 
     private let limit: Int
-    /// Called once the listener is closed and no connection is being set up; possibly several times.
+    /// Called once the listener and all connections are closed; possibly several times.
     private let ended: @Sendable () -> Void
     private let state = Mutex(State())
 
@@ -61,13 +64,19 @@ final class AcceptedConnections: Sendable {
             return (state.open.values, state.listener)
         }
         for connection in open { Self.quiesce(connection) }
-        guard let listener else { return ended() }
+        guard let listener else { return closed() }
         // 1. A read from before the stop lets the loop accept further connections.
         // 2. A decision on this thread could precede them, and the close would follow: NIO would cut them.
         // 3. On the loop no connection is accepted between the decision and the close.
         listener.eventLoop.execute { [self] in
             if state.withLock(\.isOver) { closeListener() }
         }
+    }
+
+    /// Closes the listener and all connections, also those with a response in progress.
+    func cut() {
+        stop()
+        for connection in state.withLock({ $0.open.values }) { connection.close(promise: nil) }
     }
 
     /// Reports the result of the set-up of an accepted connection.
@@ -94,12 +103,13 @@ final class AcceptedConnections: Sendable {
             state.new += 1
         }
         connection.closeFuture.whenComplete { [self] _ in
-            let held = state.withLock { state in
+            let (held, hasEnded) = state.withLock { state in
                 state.open[id] = nil
                 defer { state.isHeld = false }
-                return state.isHeld ? state.listener : nil
+                return (state.isHeld ? state.listener : nil, state.hasEnded)
             }
             held?.read()
+            if hasEnded { ended() }
         }
     }
 
@@ -112,9 +122,17 @@ final class AcceptedConnections: Sendable {
     }
 
     private func closeListener() {
-        guard let listener = state.withLock(\.listener) else { return ended() }
+        guard let listener = state.withLock(\.listener) else { return closed() }
         // It may be closed already, after an error.
-        listener.close().whenComplete { [self] _ in ended() }
+        listener.close().whenComplete { [self] _ in closed() }
+    }
+
+    private func closed() {
+        let hasEnded = state.withLock { state in
+            state.isClosed = true
+            return state.hasEnded
+        }
+        if hasEnded { ended() }
     }
 
     /// Tells a connection that it is to end. Before its handlers exist the event has no effect.

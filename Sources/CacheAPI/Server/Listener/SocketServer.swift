@@ -1,4 +1,3 @@
-import Logging
 import NIOCore
 import NIOPosix
 import ServiceLifecycle
@@ -20,7 +19,6 @@ struct SocketServer: Service {
     let connection: HTTPServerChannel
     /// At this number of connections the server stops accepting; further ones wait in the backlog.
     let acceptLimit: Int
-    let logger: Logger
     /// Called when the server listens.
     let onBound: @Sendable (any Channel) async -> Void
 
@@ -34,34 +32,21 @@ struct SocketServer: Service {
     func run() async throws {
         let group = MultiThreadedEventLoopGroup.singleton
         try await withTaskExecutorPreference(EventLoopExecutor(group.any())) {
-            let (values, value) = AsyncStream<HTTPServerChannel.Value>.makeStream()
-            let connections = AcceptedConnections(limit: acceptLimit) { value.finish() }
-            let listener = try await bind(
-                bootstrap(group, connections) {
-                    // After a cancellation nobody serves it, but NIO requires that its writer is finished.
-                    if case .terminated = value.yield($0) { Self.close($0) }
-                })
+            let (over, end) = AsyncStream<Never>.makeStream()
+            let connections = AcceptedConnections(limit: acceptLimit) { end.finish() }
+            let listener = try await bind(bootstrap(group, connections))
             await withGracefulShutdownHandler {
                 await onBound(listener)
-                await withDiscardingTaskGroup { tasks in
-                    for await value in values {
-                        tasks.addTask { await connection.handle(value: value, logger: logger) }
-                    }
-                    connections.stop()  // cancelled
-                }
+                for await _ in over {}
+                if Task.isCancelled { connections.cut() }
             } onGracefulShutdown: {
                 connections.stop()
             }
         }
     }
 
-    private static func close(_ value: HTTPServerChannel.Value) {
-        Task { try await value.stream.executeThenClose { _, _ in } }
-    }
-
     private func bootstrap(
-        _ group: MultiThreadedEventLoopGroup, _ connections: AcceptedConnections,
-        _ serve: @escaping @Sendable (HTTPServerChannel.Value) -> Void
+        _ group: MultiThreadedEventLoopGroup, _ connections: AcceptedConnections
     ) -> ServerBootstrap {
         ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: Self.backlog)
@@ -74,13 +59,10 @@ struct SocketServer: Service {
             // Called for each accepted connection: an option of the bootstrap could fail before it.
             .childChannelInitializer { channel in
                 let ready = channel.setOption(.allowRemoteHalfClosure, value: true).flatMap {
-                    connection.setup(channel: channel, logger: logger)
+                    connection.setup(channel)
                 }
-                ready.whenComplete { result in
-                    if case .success(let value) = result { serve(value) }
-                    connections.settled(channel)
-                }
-                return ready.map { _ in }
+                ready.whenComplete { _ in connections.settled(channel) }
+                return ready
             }
     }
 

@@ -42,7 +42,7 @@ package final class AccessLogEntry: Sendable {
         self.stopwatch = stopwatch
     }
 
-    // Hummingbird releases a response without calling its body if the head cannot be written.
+    // A response whose connection has ended is released without being sent.
     deinit { write() }
 
     /// Records the request with the figures collected so far. Further calls have no effect.

@@ -29,6 +29,8 @@ final class EventFeed: Service {
 
     private struct Followers {
         var open: [ObjectIdentifier: EventFollower] = [:]
+        /// Whether the service shuts down: all streams end.
+        var isOver = false
         /// The last event of the last turn.
         var present: Int64
     }
@@ -60,7 +62,7 @@ final class EventFeed: Service {
         followers = Mutex(Followers(present: log.lastID))
     }
 
-    /// Wakes and checks the followers until the graceful shutdown.
+    /// Wakes and checks the followers until the graceful shutdown, and ends their streams then.
     func run() async {
         await cancelWhenGracefulShutdown {
             await withTaskGroup(of: Void.self) { group in
@@ -76,6 +78,11 @@ final class EventFeed: Service {
                 }
             }
         }
+        let open = followers.withLock { followers in
+            followers.isOver = true
+            return followers.open.values
+        }
+        for follower in open { follower.end() }
     }
 
     /// Wakes followers over the interval of a turn; it grows with their number.
@@ -90,7 +97,13 @@ final class EventFeed: Service {
         }
     }
 
-    func add(_ follower: EventFollower) { followers.withLock { $0.open[ObjectIdentifier(follower)] = follower } }
+    func add(_ follower: EventFollower) {
+        let isOver = followers.withLock { followers in
+            followers.open[ObjectIdentifier(follower)] = follower
+            return followers.isOver
+        }
+        if isOver { follower.end() }
+    }
 
     func remove(_ follower: EventFollower) {
         followers.withLock { _ = $0.open.removeValue(forKey: ObjectIdentifier(follower)) }

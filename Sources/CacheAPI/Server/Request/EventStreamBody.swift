@@ -1,8 +1,7 @@
 import CacheCore
 import CacheEngine
-import Hummingbird
+import HTTPTypes
 import NIOCore
-import ServiceLifecycle
 
 /// Converts new events to the bytes of server-sent events (HTML §9.2).
 protocol EventRenderer: Sendable {
@@ -39,31 +38,24 @@ struct EventStreamBody<Renderer: EventRenderer>: Sendable {
     let renderer: Renderer
     let follower: EventFollower
     let feed: EventFeed
-    /// Nil without a connection (tests).
-    let presence: DisconnectSignal?
+    let presence: DisconnectSignal
 
     /// Sends events until the renderer has ended, the permission ends, the client is late or disconnects, or the service
     /// shuts down.
-    func send(to writer: inout any ResponseBodyWriter) async throws {
+    func send(to writer: ResponseWriter) async throws {
         feed.add(follower)
         defer { feed.remove(follower) }
-        try await withGracefulShutdownHandler {
-            try await withThrowingTaskGroup(of: Void.self) { group in
-                if let presence {
-                    group.addTask {
-                        await presence.gone()
-                        follower.end()
-                    }
-                }
-                defer { group.cancelAll() }
-                try await sendSignalled(to: &writer)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                await presence.gone()
+                follower.end()
             }
-        } onGracefulShutdown: {
-            follower.end()
+            defer { group.cancelAll() }
+            try await sendSignalled(to: writer)
         }
     }
 
-    private func sendSignalled(to writer: inout any ResponseBodyWriter) async throws {
+    private func sendSignalled(to writer: ResponseWriter) async throws {
         var (renderer, isFirst) = (renderer, true)
         while let signal = await follower.next() {
             repeat {
@@ -102,17 +94,17 @@ extension Response {
             renderer: renderer,
             follower: EventFollower(
                 topics: renderer.topics, readsLog: renderer.readsLog, permission: context.permission,
-                uptime: feed.uptime, disconnect: context.disconnect),
+                uptime: feed.uptime,
+                disconnect: { [channel = context.connection.channel] in channel.close(promise: nil) }),
             feed: feed, presence: context.presence)
         return Response(
             status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"],
-            body: ResponseBody { writer in
+            body: .stream { writer in
                 defer {
                     claim.giveBack()
                     stream?.giveBack()
                 }
-                try await body.send(to: &writer)
-                try await writer.finish(nil)
+                try await body.send(to: writer)
             })
     }
 }

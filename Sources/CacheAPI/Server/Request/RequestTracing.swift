@@ -2,7 +2,6 @@ import CacheCore
 import CacheEngine
 import CacheTracing
 import HTTPTypes
-import Hummingbird
 import ReaderAccess
 
 /// Spans of requests (OpenTelemetry semantic conventions, "HTTP server"). Queries and header fields are not recorded.
