@@ -68,9 +68,14 @@ struct OpenAssetTable {
         free.append(entry.slot)
     }
 
-    /// Removes all assets without holds.
-    mutating func removeIdle() {
-        while let slot = idle.first { remove(ids[slot]) }
+    /// Removes all assets without holds, and returns them: their files must not be closed under a lock.
+    mutating func removeIdle() -> [OpenAsset] {
+        var removed: [OpenAsset] = []
+        while let slot = idle.first {
+            if let entry = entries[ids[slot]] { removed.append(entry.asset) }
+            remove(ids[slot])
+        }
+        return removed
     }
 
     /// Entries without holds beyond the limit, longest idle first.

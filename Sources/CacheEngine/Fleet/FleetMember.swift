@@ -256,12 +256,11 @@ package final class FleetMember: Sendable {
 
     /// Replaces the faults but for those of unchanged origins, and logs the new ones.
     private func note(_ faults: [String: String], keeping isUnchanged: (String) -> Bool, in record: FleetRecord) {
-        let new = state.withLock { state in
-            state.record = record
-            let known = state.originFaults
-            state.originFaults = known.filter { isUnchanged($0.key) }.merging(faults) { $1 }
-            return faults.filter { known[$0.key] != $0.value }
-        }
+        // One synchronisation at a time calls this, so the faults do not change in between.
+        let known = state.withLock { $0.originFaults }
+        let present = known.filter { isUnchanged($0.key) }.merging(faults) { $1 }
+        state.withLock { ($0.record, $0.originFaults) = (record, present) }
+        let new = faults.filter { known[$0.key] != $0.value }
         for (name, fault) in new.sorted(by: { $0.key < $1.key }) {
             context.logger.error(
                 "an origin of the fleet cannot be used on this node",

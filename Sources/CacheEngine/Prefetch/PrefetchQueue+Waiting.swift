@@ -41,7 +41,10 @@ extension PrefetchQueue {
         conditions.permitsRetries = target.settings.retries > 0
         conditions.isDiskFull = isDiskFull
         guard let (cause, time) = ItemWait.after(error.code, under: conditions) else { return nil }
-        if cause == .disk { fullDisk.withLock { $0 = DiskState(of: context) } }
+        if cause == .disk {
+            let present = DiskState(of: context)
+            fullDisk.withLock { $0 = present }
+        }
         return .waiting(ItemWait.Hold(cause, of: target.party), time, RecordedError(error))
     }
 
