@@ -72,6 +72,10 @@ DOORS = {
     "unwrap": (r"(?<!\btry)(?<=[\w)\]}>\"?])!(?=[.,;:)\]\s\[(]|$)(?!=)|\bas!", "a forced unwrap"),
     "sleep": (r"\bTask\.sleep\b|(?<![.\w])(u|nano)?sleep\(|Clock\(\)\.sleep\(", "a sleep without an injected clock"),
     "fatal": (r"\bfatalError\(", "a crash"),
+    "lock": (
+        r"(?<![\w.])Mutex\b|\bNIOLock(edValueBox)?\b|\bNSLock\b|\bpthread_(mutex|rwlock|spin)_",
+        "a lock without a rank; use OrderedMutex and docs/internals/locks.md",
+    ),
 }
 # Only the composition root reads clocks directly.
 CLOCK_OWNER = "Sources/LarderServer/"

@@ -1,6 +1,5 @@
 package import CacheCore
 import Foundation
-import Synchronization
 
 /// A client of etcd 3.4 and later over its JSON gateway (`/v3/…`). Thread-safe.
 ///
@@ -22,7 +21,7 @@ package final class EtcdClient: Sendable {
 
     private let settings: EtcdSettings
     private let upstream: any Upstream
-    private let state = Mutex(State())
+    private let state = OrderedMutex(.leaf, State())
 
     package init(_ settings: EtcdSettings, over upstream: any Upstream) {
         self.settings = settings

@@ -1,5 +1,4 @@
 import CacheCore
-import Synchronization
 
 /// A stream of etcd's JSON gateway: one document per line. The documents are not read, because a change is the reason for
 /// reading the present state.
@@ -11,7 +10,7 @@ final class WatchStream: TransferDelegate, ByteSink {
 
     private let changed: @Sendable () -> Void
     /// Guards the end and the waiter.
-    private let state = Mutex(State())
+    private let state = OrderedMutex(.leaf, State())
 
     private init(changed: @escaping @Sendable () -> Void) { self.changed = changed }
 

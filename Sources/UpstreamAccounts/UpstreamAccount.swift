@@ -1,5 +1,4 @@
 package import CacheCore
-import Synchronization
 
 /// The account of an origin: obtains credentials, keeps them and authorizes requests with them.
 ///
@@ -12,7 +11,7 @@ package final class UpstreamAccount: Sendable {
     private let dependencies: AccountDependencies
     private let metadataTokens = MetadataTokenCache()
     private let unsaved = UnsavedRefreshToken()
-    private let ledger: Mutex<AccountLedger>
+    private let ledger: OrderedMutex<AccountLedger>
 
     /// Nil if the settings name no kind of account. Other settings are checked by ``OriginAuth/fault``.
     package init?(origin: String, settings: OriginAuth, dependencies: AccountDependencies) {
@@ -23,7 +22,8 @@ package final class UpstreamAccount: Sendable {
         self.dependencies = dependencies
         let isFromFile = kind == .sas || (kind == .s3 && settings.credentials == .file)
         let isFixed = kind == .s3 && [.static, .environment].contains(settings.credentials)
-        ledger = Mutex(
+        ledger = OrderedMutex(
+            .account,
             AccountLedger(
                 isReread: isFromFile, isRenewable: !isFixed, isSigned: kind == .s3,
                 isExtensible: kind == .s3 && settings.credentials == .instance))

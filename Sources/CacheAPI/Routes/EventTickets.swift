@@ -1,6 +1,5 @@
 import CacheCore
 import Cryptography
-import Synchronization
 
 /// Tickets for one request of the event stream each. A browser's EventSource cannot send `Authorization`. A ticket has
 /// the permission of the reader that requested it.
@@ -27,7 +26,7 @@ final class EventTickets: Sendable {
 
     private let budget = UsageBudget { EventTickets.limits }
     /// Guards the unused tickets, by the digests of their texts.
-    private let issued = Mutex<[[UInt8]: Issued]>([:])
+    private let issued = OrderedMutex<[[UInt8]: Issued]>(.leaf, [:])
 
     /// - Parameter uptime: The time since any start.
     init(random: any RandomSource, uptime: @escaping @Sendable () -> Duration, wallClock: any WallClock) {

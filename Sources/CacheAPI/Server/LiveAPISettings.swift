@@ -1,3 +1,4 @@
+import CacheCore
 import Synchronization
 
 /// The settings of the HTTP server that can change while it runs: the current values as one immutable snapshot.
@@ -24,11 +25,11 @@ package final class LiveAPISettings: Sendable {
     }
 
     /// Guards the reference to the current snapshot. The lock is held for a copy of the reference only.
-    private let current: Mutex<Values>
+    private let current: OrderedMutex<Values>
     /// The number of replacements; incremented after each.
     private let changeCount = Atomic<UInt64>(0)
 
-    package init(_ values: Values) { current = Mutex(values) }
+    package init(_ values: Values) { current = OrderedMutex(.leaf, values) }
 
     /// The values of `settings`.
     package convenience init(_ settings: APISettings) {

@@ -1,5 +1,3 @@
-package import Synchronization
-
 /// Divides state into shards by asset, each with its own lock, so that reads of different assets rarely contend.
 ///
 /// An asset always has the same shard, so changes of its state are serialised.
@@ -7,15 +5,17 @@ package struct Sharded<Value>: Sendable {
     /// One shard; its lock guards the value of a part of the assets.
     package final class Shard: Sendable {
         /// Guards the shard's state.
-        package let value: Mutex<Value>
+        package let value: OrderedMutex<Value>
 
-        fileprivate init(_ value: sending Value) { self.value = Mutex(value) }
+        fileprivate init(_ rank: LockRank, _ value: sending Value) { self.value = OrderedMutex(rank, value) }
     }
 
     private let shards: [Shard]
 
-    /// Creates `count` shards, each with a value from `make`.
-    package init(count: Int = 16, _ make: () -> sending Value) { shards = (0..<count).map { _ in Shard(make()) } }
+    /// Creates `count` shards, each with a value from `make`. No thread holds the locks of two shards.
+    package init(_ rank: LockRank, count: Int = 16, _ make: () -> sending Value) {
+        shards = (0..<count).map { _ in Shard(rank, make()) }
+    }
 
     package var count: Int { shards.count }
 

@@ -44,7 +44,7 @@ package final class Histogram: Sendable {
     package let bounds: Bounds
     private let shards: [Shard]
     /// Guards the last exemplar of each bucket. Only values of sampled traces have one.
-    private let exemplars = Mutex<[Int: Exemplar]>([:])
+    private let exemplars = OrderedMutex<[Int: Exemplar]>(.leaf, [:])
 
     /// - Parameter shards: The number of shards; 1 for values that are recorded rarely.
     package init(_ bounds: Bounds, shards: Int = 8) {

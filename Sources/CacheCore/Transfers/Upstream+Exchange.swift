@@ -1,5 +1,3 @@
-import Synchronization
-
 /// A complete response whose body is in memory.
 package struct UpstreamResponse: Sendable {
     /// Its timings are those of the whole transfer.
@@ -94,7 +92,7 @@ package final class BufferedExchange: TransferDelegate, ByteSink {
     /// The largest body in bytes; nil: the body is not read.
     private let bodyLimit: Int?
     /// Guards the response and the report.
-    private let state = Mutex(State())
+    private let state = OrderedMutex(.leaf, State())
 
     /// `bodyLimit`: the largest body in bytes; nil: the body is not read.
     package init(bodyLimit: Int?) { self.bodyLimit = bodyLimit }

@@ -1,6 +1,5 @@
 import CacheCore
 import CacheStore
-import Synchronization
 
 /// The answers of the upstream to readers, for assets that all values of the forwarded fields share.
 ///
@@ -41,10 +40,11 @@ final class AccessProofs: Sendable {
     /// How long an answer holds.
     static let lifetime = Duration.seconds(60)
     /// Guards the answers.
-    private let state: Mutex<State>
+    private let state: OrderedMutex<State>
 
     init(limit: Int = 65_536) {
-        state = Mutex(State(granted: BoundedTable(capacity: limit), refused: BoundedTable(capacity: limit)))
+        state = OrderedMutex(
+            .leaf, State(granted: BoundedTable(capacity: limit), refused: BoundedTable(capacity: limit)))
     }
 
     /// The answer to the reader; nil if there is none, or if it has ended.

@@ -1,6 +1,5 @@
 import CacheCore
 import Logging
-import Synchronization
 import UpstreamAccounts
 
 /// The accounts of the origins, and the links to their content. Credentials and links are fetched by one call for all
@@ -53,7 +52,7 @@ final class OriginAccounts: Sendable {
 
     private let parts: Parts
     /// Guards the accounts and links.
-    private let state = Mutex(State())
+    private let state = OrderedMutex(.originAccounts, State())
     private let work: AsyncStream<@Sendable () async -> Void>
     private let begin: AsyncStream<@Sendable () async -> Void>.Continuation
     /// How long a failure is repeated without a new call.

@@ -1,5 +1,4 @@
 import CacheCore
-import Synchronization
 
 /// Runs one call for all tasks that need its result at the same time.
 final class SharedCalls<Value: Sendable>: Sendable {
@@ -12,7 +11,7 @@ final class SharedCalls<Value: Sendable>: Sendable {
     }
 
     /// Guards the calls in progress.
-    private let state = Mutex(State())
+    private let state = OrderedMutex(.leaf, State())
 
     /// The result of the call in progress with this key, otherwise of `body`. If the task of the call is cancelled, one
     /// of those who wait makes a call of its own. Throws `.cancelled` if this task is cancelled.

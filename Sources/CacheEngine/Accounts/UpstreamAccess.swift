@@ -1,5 +1,4 @@
 import CacheCore
-import Synchronization
 import UpstreamAccounts
 
 /// The way to the content for one request and its repetitions: by the URL of the target or by a link, with the
@@ -12,7 +11,7 @@ final class UpstreamAccess: RequestAuthorizer {
     private let sendsHeaders: Bool
     private let wallClock: any WallClock
     /// Guards the revision of the credentials of the latest request; nil: none was authorized.
-    private let usedRevision = Mutex<Int?>(nil)
+    private let usedRevision = OrderedMutex<Int?>(.leaf, nil)
 
     /// - Parameter account: Nil: only the header fields authorize requests.
     init(

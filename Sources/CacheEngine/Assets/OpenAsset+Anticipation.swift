@@ -1,5 +1,4 @@
 import CacheCore
-import Synchronization
 
 /// Anticipation of the index of a media file. A player that opens an MP4 file with the index at its end asks for it one
 /// round trip after the first bytes; the transfer of the index begins before that.

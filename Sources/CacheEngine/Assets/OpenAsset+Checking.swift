@@ -2,7 +2,6 @@ import CacheCore
 import CacheStore
 import Logging
 import NIOCore
-import Synchronization
 
 extension OpenAsset.State {
     /// Whether some bytes are in memory only, because the disk had no space for them (spilled bytes).

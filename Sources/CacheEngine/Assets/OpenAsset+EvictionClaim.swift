@@ -1,7 +1,6 @@
 import CacheCore
 import CacheStore
 import Logging
-import Synchronization
 
 /// Evicting bytes of one asset: withdrawn from its readers, and still to be removed from the disk.
 struct EvictionClaim {

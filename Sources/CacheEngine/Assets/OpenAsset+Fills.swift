@@ -1,7 +1,6 @@
 import CacheCore
 import CacheStore
 import Logging
-import Synchronization
 
 /// Upstream requests of fills, the arrival of their bytes and their end.
 extension OpenAsset {

@@ -1,6 +1,5 @@
 import CacheCore
 import CacheStore
-import Synchronization
 
 /// In-memory state of one generation of an asset in use; the only place of that state.
 ///
@@ -126,9 +125,9 @@ final class OpenAsset: Sendable {
     /// Whether the bytes come from a file outside the store; nothing of it counts as cached.
     let isForeign: Bool
     /// Guards the complete state of the generation.
-    private let state: Mutex<State>
+    private let state: OrderedMutex<State>
     /// Guards the memory of recently read segments; it limits the reports to the space ledger.
-    let reads = Mutex(RecentReads())
+    let reads = OrderedMutex(.leaf, RecentReads())
 
     /// Creates an asset that the upstream has not described yet.
     init(target: AssetTarget, context: EngineContext) {
@@ -137,7 +136,7 @@ final class OpenAsset: Sendable {
         isForeign = false
         var ledger = FillLedger(settings: target.settings.fillSettings)
         ledger.follow(context.paths, to: target.url)
-        state = Mutex(State(target: target.withoutReader, ledger: ledger))
+        state = OrderedMutex(.openAsset, State(target: target.withoutReader, ledger: ledger))
     }
 
     /// Creates an asset that the catalog or a response has described.
@@ -162,7 +161,7 @@ final class OpenAsset: Sendable {
         opened.isSequential = isSequential
         if isUnchecked { opened.unchecked = extents }
         _ = opened.measure(file)
-        state = Mutex(opened)
+        state = OrderedMutex(.openAsset, opened)
     }
 
     /// Creates an asset for one reader from a complete file outside the store, in place of the target's content;
@@ -175,7 +174,8 @@ final class OpenAsset: Sendable {
         let ledger = FillLedger(
             settings: target.settings.fillSettings, length: length, acceptsRanges: true,
             extents: ByteRangeSet([0..<length]))
-        state = Mutex(
+        state = OrderedMutex(
+            .openAsset,
             State(
                 target: target.unkept, ledger: ledger, file: file,
                 ending: CacheError(.storageCorrupt, "The fallback file was truncated while it was being sent.")))

@@ -1,6 +1,5 @@
 import CacheCore
 import CacheStore
-import Synchronization
 
 /// Registry of open assets: at most one `OpenAsset` answers for an asset ID at a time.
 ///
@@ -46,7 +45,7 @@ final class OpenAssets: Sendable {
     private let idleLimit: Int
 
     init(idleLimit: Int = 512, shards: Int = 16) {
-        self.shards = Sharded(count: shards) { State() }
+        self.shards = Sharded(.openAssets, count: shards) { State() }
         self.idleLimit = idleLimit / shards
     }
 

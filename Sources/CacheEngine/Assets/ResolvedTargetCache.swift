@@ -1,5 +1,4 @@
 import CacheCore
-import Synchronization
 
 /// Caches the targets of mounted references until an origin changes. A resolution costs more than a small response.
 final class ResolvedTargetCache: Sendable {
@@ -17,7 +16,7 @@ final class ResolvedTargetCache: Sendable {
     /// - Parameter limit: The maximum number of targets.
     init(limit: Int = 2048) {
         let count = 16
-        shards = Sharded(count: count) { State(targets: BoundedTable(capacity: limit / count)) }
+        shards = Sharded(.leaf, count: count) { State(targets: BoundedTable(capacity: limit / count)) }
     }
 
     /// The cached target of the reference, if the number of origin changes is the same; otherwise nil.

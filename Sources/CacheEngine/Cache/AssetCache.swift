@@ -66,16 +66,16 @@ package final class AssetCache: Sendable {
     /// Saves the eviction state.
     let stateWriter: EvictionStateWriter
     /// Whether a search for obsolete assets runs, and whether it is to be repeated.
-    private let renewal = Mutex((isRunning: false, isDue: false))
+    private let renewal = OrderedMutex(.leaf, (isRunning: false, isDue: false))
     let clock: any Clock<Duration>
     /// Guards the uptime of the last search for expired assets; nil: none yet.
-    private let expiredAt = Mutex<Duration?>(nil)
+    private let expiredAt = OrderedMutex<Duration?>(.leaf, nil)
     /// Whether the data directory was missing at the last check.
     private let storeIsMissing = Atomic(false)
     /// The usage that the catalog stated at the start, in bytes.
     private let estimate = Atomic<Int64>(0)
     /// Guards the readiness.
-    let phase = Mutex(Readiness.starting)
+    let phase = OrderedMutex(.leaf, Readiness.starting)
     /// Has an element once the store is to be handed over.
     let handOvers = AsyncStream<Void>.makeStream()
 
@@ -305,7 +305,7 @@ package final class AssetCache: Sendable {
     private func countSegments() async throws(CacheError) {
         try await context.commits.flush()
         let (context, removals) = (context, context.openAssets.removals)
-        let changing = Mutex<[AssetID]>([])
+        let changing = OrderedMutex<[AssetID]>(.leaf, [])
         try await context.store.catalog.eachAsset { stored in
             if let open = context.openAssets[stored.asset], open.count(lastUse: stored.lastAccessAt) { return }
             let isCounted = context.space.with { ledger in

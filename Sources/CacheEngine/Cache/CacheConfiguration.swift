@@ -1,7 +1,6 @@
 package import CacheCore
 import CacheStore
 import Logging
-import Synchronization
 
 /// The policy in force and the mounted origins. Each change is stored.
 package final class CacheConfiguration: Sendable {
@@ -10,13 +9,13 @@ package final class CacheConfiguration: Sendable {
     /// The settings of the configuration.
     let live: LiveCacheSettings
     /// Guards the policy in force.
-    private let policyState: Mutex<RevisedPolicy>
+    private let policyState: OrderedMutex<RevisedPolicy>
 
     init(context: EngineContext, origins: OriginTable, settings: LiveCacheSettings) {
         self.context = context
         self.origins = origins
         live = settings
-        policyState = Mutex(RevisedPolicy(settings: settings.current.settings.policy, revision: 0))
+        policyState = OrderedMutex(.leaf, RevisedPolicy(settings: settings.current.settings.policy, revision: 0))
     }
 
     private var settings: AssetCache.Settings { live.current.settings }

@@ -1,5 +1,4 @@
 import CacheCore
-import Synchronization
 
 /// The settings of the cache in force: one immutable snapshot that a reload replaces.
 final class LiveCacheSettings: Sendable {
@@ -16,9 +15,9 @@ final class LiveCacheSettings: Sendable {
     }
 
     /// Guards the reference to the snapshot. The lock is held for a copy of the reference only.
-    private let snapshot: Mutex<Snapshot>
+    private let snapshot: OrderedMutex<Snapshot>
 
-    init(_ settings: AssetCache.Settings) { snapshot = Mutex(Snapshot(settings)) }
+    init(_ settings: AssetCache.Settings) { snapshot = OrderedMutex(.leaf, Snapshot(settings)) }
 
     /// The snapshot in force.
     var current: Snapshot { snapshot.withLock { $0 } }

@@ -42,7 +42,7 @@ package final class EncryptionAdministration: Sendable {
     private let rotations: AsyncStream<Void>
     private let begun: AsyncStream<Void>.Continuation
     /// The message of the last failure of the rotation.
-    private let fault = Mutex<String?>(nil)
+    private let fault = OrderedMutex<String?>(.leaf, nil)
     /// The number of files whose master key was missing at the last count.
     private let lockedFiles = Atomic(0)
     private let isLogUnemptied = Atomic(false)

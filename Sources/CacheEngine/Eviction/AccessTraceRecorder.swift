@@ -16,7 +16,7 @@ final class AccessTraceRecorder: Sendable {
     }
 
     /// Each shard's lock guards its reads that are not in the trace yet.
-    private let notes = Sharded { [Note]() }
+    private let notes = Sharded(.recentReads) { [Note]() }
     /// The batch size: from this number on, a shard's reads are moved to the trace.
     private static let many = 16
     /// The buffer limit per shard: from this number on, the recorder waits for the trace.
@@ -26,7 +26,7 @@ final class AccessTraceRecorder: Sendable {
     /// The time of the last flush of all shards, in milliseconds since 1970.
     private let broughtAt: Atomic<Int64>
     /// Guards the trace.
-    let trace: Mutex<ReadTrace>
+    let trace: OrderedMutex<ReadTrace>
     private let wallClock: any WallClock
     /// Simulations run on this queue, because each occupies a processor for seconds.
     private let queue = DispatchQueue(label: "larder.trials", qos: .utility)
@@ -35,7 +35,7 @@ final class AccessTraceRecorder: Sendable {
         self.wallClock = wallClock
         let now = wallClock.now()
         broughtAt = Atomic(now.milliseconds)
-        trace = Mutex(ReadTrace(epoch: now))
+        trace = OrderedMutex(.accessTrace, ReadTrace(epoch: now))
     }
 
     /// Records a read of `run` that ends now.

@@ -1,6 +1,5 @@
 import CacheCore
 import CacheStore
-import Synchronization
 
 /// Log of the evictions of the last day. Records are written to the catalog after the evictions, which do not wait for
 /// it.
@@ -11,7 +10,7 @@ final class EvictionLog: Sendable {
     private static let limit = 10_000
 
     /// Guards the records that are not in the catalog yet.
-    private let pending = Mutex<[EvictionRecord]>([])
+    private let pending = OrderedMutex<[EvictionRecord]>(.leaf, [])
     private let catalog: Catalog
     private let wallClock: any WallClock
     private let events: EventLog

@@ -1,6 +1,5 @@
 import CacheCore
 import CacheStore
-import Synchronization
 
 /// Persists the segment state of the eviction policy, so that a restart keeps the ranking.
 ///
@@ -21,11 +20,11 @@ final class EvictionStateWriter: Sendable {
     }
 
     /// Guards the phase.
-    private let phase = Mutex(Phase.reading)
+    private let phase = OrderedMutex(.leaf, Phase.reading)
     /// The monotonic time.
     private let uptime: @Sendable () -> Duration
     /// Guards the uptime of the last write.
-    private let keptAt = Mutex(Duration.zero)
+    private let keptAt = OrderedMutex(.leaf, Duration.zero)
 
     init(space: SpaceReservations, commits: CommitQueue, catalog: Catalog, uptime: @escaping @Sendable () -> Duration) {
         self.space = space

@@ -1,6 +1,5 @@
 package import CacheCore
 import CacheStore
-import Synchronization
 
 /// The assets of a purge, or the ranges of an eviction, fixed to the generations that existed when it was planned.
 package struct PurgePlan: Sendable {
@@ -122,9 +121,9 @@ final class PurgePlanRegistry: Sendable {
     private static let mostOfLimited = 8
 
     /// Guards the plans, the oldest first.
-    private let plans: Mutex<[PurgePlan]>
+    private let plans: OrderedMutex<[PurgePlan]>
 
-    init(_ plans: [PurgePlan] = []) { self.plans = Mutex(plans) }
+    init(_ plans: [PurgePlan] = []) { self.plans = OrderedMutex(.purgePlans, plans) }
 
     /// Adopts the progress of the purges in the background.
     func update(from catalog: Catalog) {

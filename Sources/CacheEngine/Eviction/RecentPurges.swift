@@ -65,7 +65,7 @@ final class RecentPurges: Sendable {
         var last: UInt64 = 0
     }
 
-    private let state = Mutex(State())
+    private let state = OrderedMutex(.leaf, State())
     /// The same as `last` in the state, to be read without the lock.
     private let last = Atomic<UInt64>(0)
 

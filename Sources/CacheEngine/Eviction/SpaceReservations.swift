@@ -39,7 +39,7 @@ final class SpaceReservations: Sendable {
     }
 
     /// Guards the space ledger and the queue of waiting reservations.
-    private let state: Mutex<State>
+    private let state: OrderedMutex<State>
     /// Yields when an eviction may be needed.
     let shortage: AsyncStream<Void>
     private let signal: AsyncStream<Void>.Continuation
@@ -54,7 +54,7 @@ final class SpaceReservations: Sendable {
     init(settings: PolicySettings) {
         let ledger = SpaceLedger(settings: settings)
         segmentBytes = Atomic(ledger.grid.segmentBytes)
-        state = Mutex(State(ledger: ledger))
+        state = OrderedMutex(.spaceLedger, State(ledger: ledger))
         (shortage, signal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         (recounts, recountSignal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }

@@ -1,5 +1,4 @@
 package import CacheCore
-import Synchronization
 
 /// Registry of all fills in progress, by number; the management API lists and cancels them.
 ///
@@ -17,7 +16,7 @@ package final class FillRegistry: Sendable {
     private let uptime: @Sendable () -> Duration
 
     /// Guards the mapping of numbers to fills.
-    private let state = Mutex(State())
+    private let state = OrderedMutex(.leaf, State())
 
     init(events: EventLog, uptime: @escaping @Sendable () -> Duration) {
         self.events = events

@@ -1,7 +1,6 @@
 import CacheCore
 import CacheStore
 import Logging
-import Synchronization
 
 /// Events of the attempts' transfers.
 extension FillTransfer {

@@ -1,7 +1,6 @@
 import CacheCore
 import CacheStore
 import CacheTracing
-import Synchronization
 
 /// The end of the attempts and of the fill.
 extension FillTransfer {

@@ -1,5 +1,4 @@
 import CacheCore
-import Synchronization
 
 extension FillTransfer {
     /// The current progress, for the management API.

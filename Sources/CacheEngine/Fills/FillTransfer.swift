@@ -1,6 +1,5 @@
 import CacheCore
 import CacheStore
-import Synchronization
 
 /// One fill in progress: requests the bytes, judges the response head, stores the body in the asset's file, and reports
 /// each step to the asset.
@@ -117,7 +116,7 @@ final class FillTransfer: Sendable {
     }
 
     /// Guards the asset and fill that the transfer belongs to; `move` replaces both.
-    private let location: Mutex<FillLocation>
+    private let location: OrderedMutex<FillLocation>
     let context: EngineContext
     /// The parameters of this try.
     let retry: FillRetry
@@ -127,7 +126,7 @@ final class FillTransfer: Sendable {
     /// The number of the last purge before the request.
     private let lastPurge: UInt64
     /// Guards the mutable state.
-    let state = Mutex(State())
+    let state = OrderedMutex(.fillTransfer, State())
 
     var asset: OpenAsset { location.withLock { $0.asset } }
     var fill: FillLedger.FillID { location.withLock { $0.fill } }
@@ -141,7 +140,7 @@ final class FillTransfer: Sendable {
     }
 
     init(for location: FillLocation, retry: FillRetry, forwarded: HeaderList?, trace: FillTrace) {
-        self.location = Mutex(location)
+        self.location = OrderedMutex(.fillLocation, location)
         context = location.asset.context
         self.retry = retry
         self.forwarded = forwarded

@@ -1,7 +1,6 @@
 package import CacheCore
 import CacheStore
 import Logging
-import Synchronization
 
 /// Changes over the API: with a fleet all nodes make them, without one only this node.
 extension AssetCache {

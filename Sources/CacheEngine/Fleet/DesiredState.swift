@@ -2,7 +2,6 @@ import CacheCore
 import CacheStore
 import Cryptography
 import EtcdClient
-import Synchronization
 
 /// The desired state of a fleet in etcd: origins, policy, purges and nodes. Thread-safe.
 ///
@@ -49,15 +48,15 @@ final class DesiredState: Sendable {
     let etcd: EtcdClient
     private let root: String
     /// Guards the keys of the nodes: the first one seals, all open.
-    private let keys: Mutex<[SymmetricKey]>
+    private let keys: OrderedMutex<[SymmetricKey]>
     private let uptime: @Sendable () -> Duration
     /// Guards the lease for purges with the uptime of its creation.
-    private let purgeLease = Mutex<(id: Int64, since: Duration)?>(nil)
+    private let purgeLease = OrderedMutex<(id: Int64, since: Duration)?>(.leaf, nil)
 
     init(_ etcd: EtcdClient, fleet: String, keys: [String], uptime: @escaping @Sendable () -> Duration) {
         self.etcd = etcd
         root = "/larder/\(fleet)/"
-        self.keys = Mutex(keys.map(Self.key))
+        self.keys = OrderedMutex(.leaf, keys.map(Self.key))
         self.uptime = uptime
     }
 

@@ -2,7 +2,6 @@ import CacheCore
 import CacheStore
 package import EtcdClient
 import Logging
-import Synchronization
 
 /// This node's part in a fleet: it applies the desired state in etcd, and tells the other nodes how far it has come.
 ///
@@ -95,7 +94,7 @@ package final class FleetMember: Sendable {
     /// One reading of the nodes at a time.
     let reading = AsyncMutex()
     /// Guards the state.
-    let state = Mutex(State())
+    let state = OrderedMutex(.leaf, State())
     private let (wakes, wake) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
 
     /// `services`: the client for requests to etcd. Nil without settings.

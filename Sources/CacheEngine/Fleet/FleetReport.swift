@@ -1,6 +1,5 @@
 package import CacheCore
 import CacheStore
-import Synchronization
 
 /// The state of the fleet as this node knows it.
 package struct FleetReport: Sendable {

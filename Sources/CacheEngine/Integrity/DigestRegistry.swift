@@ -1,7 +1,6 @@
 import CacheCore
 import CacheStore
 import Foundation
-import Synchronization
 
 /// The digests of complete representations that were computed for clients, and the limits of such computations.
 final class DigestRegistry: Sendable {
@@ -33,7 +32,7 @@ final class DigestRegistry: Sendable {
     private static let maxQueued = 64
 
     /// Guards the digests and the computations in progress.
-    private let state = Mutex(State())
+    private let state = OrderedMutex(.leaf, State())
     /// The computations in the background, for a single consumer.
     let orders: AsyncStream<Order>
     private let begin: AsyncStream<Order>.Continuation

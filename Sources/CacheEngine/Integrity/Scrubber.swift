@@ -1,7 +1,6 @@
 package import CacheCore
 import CacheStore
 import Logging
-import Synchronization
 
 /// Compares stored bytes with their checksums at a limited rate; one scrub at a time.
 package final class Scrubber: Sendable {
@@ -14,7 +13,7 @@ package final class Scrubber: Sendable {
     private let evictor: Evictor
     private let schedule: ScrubSchedule
     /// Guards the reports.
-    private let state = Mutex(State())
+    private let state = OrderedMutex(.leaf, State())
     /// The IDs of scrubs that are to be run.
     private let orders: AsyncStream<String>
     /// Delivers the IDs of new scrubs to `run`.

@@ -2,7 +2,6 @@ import CacheCore
 import Cryptography
 import Foundation
 import NIOCore
-import Synchronization
 
 /// A digest of the complete representation that the upstream stated.
 struct UpstreamDigest: Hashable {
@@ -73,7 +72,7 @@ final class DigestAccumulator: Sendable {
     }
 
     /// Guards the hash states and the number of bytes.
-    private let sums: Mutex<Sums>
+    private let sums: OrderedMutex<Sums>
 
     /// Nil unless the asset is completely on disk.
     convenience init?(summingUp state: OpenAsset.State) {
@@ -91,7 +90,7 @@ final class DigestAccumulator: Sendable {
     /// Creates the hash states for these algorithms.
     init(_ algorithms: Set<DigestAlgorithm>) {
         let hashes = algorithms.map { ($0, RunningHash($0.function)) }
-        sums = Mutex(Sums(hashes: Dictionary(uniqueKeysWithValues: hashes).compactMapValues(\.self)))
+        sums = OrderedMutex(.leaf, Sums(hashes: Dictionary(uniqueKeysWithValues: hashes).compactMapValues(\.self)))
     }
 
     /// The number of bytes that were added.

@@ -1,6 +1,5 @@
 import CacheCore
 import CacheStore
-import Synchronization
 
 extension MediaInspector {
     /// The number of media playlists that are read at a time.
@@ -170,9 +169,9 @@ extension MediaInspector {
 
 /// The number of segments that all renditions of a playlist may still have together.
 private final class SegmentBudget: Sendable {
-    private let left: Mutex<Int>
+    private let left: OrderedMutex<Int>
 
-    init(_ count: Int) { left = Mutex(count) }
+    init(_ count: Int) { left = OrderedMutex(.leaf, count) }
 
     /// Whether `count` segments were left, which then are taken.
     func take(_ count: Int) -> Bool {

@@ -1,6 +1,5 @@
 package import CacheCore
 import CacheStore
-import Synchronization
 
 /// Reads the indices of cached media.
 package final class MediaInspector: Sendable {
@@ -10,7 +9,7 @@ package final class MediaInspector: Sendable {
     /// Runs parsers, and other work in proportion to the length of a playlist.
     let executor = ParserExecutor(label: "larder.media")
     /// Guards the documents that were parsed last.
-    private let parsed = Mutex<[Parsed]>([])
+    private let parsed = OrderedMutex<[Parsed]>(.leaf, [])
 
     /// A parsed document, and the generation that it describes.
     private struct Parsed {

@@ -1,7 +1,6 @@
 import CacheCore
 import CacheStore
 import NIOCore
-import Synchronization
 
 /// Reads ranges of an open asset for parsers of media.
 struct MediaReader: Sendable {
@@ -36,7 +35,7 @@ struct MediaReader: Sendable {
 
     /// Counts the upstream requests of parsers, and holds the ranges that they fetched.
     final class Usage: Sendable {
-        private let counts = Mutex((requests: 0, fetched: ByteRangeSet()))
+        private let counts = OrderedMutex(.leaf, (requests: 0, fetched: ByteRangeSet()))
 
         fileprivate var fetched: ByteRangeSet { counts.withLock { $0.fetched } }
 

@@ -1,5 +1,4 @@
 import CacheCore
-import Synchronization
 
 extension AssetCache {
     /// The other nodes of the fleet.

@@ -1,5 +1,4 @@
 import CacheCore
-import Synchronization
 
 /// Fills from other nodes of the fleet: before the upstream is asked, its bytes may be near.
 extension FillTransfer {

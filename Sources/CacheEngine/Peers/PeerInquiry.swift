@@ -1,5 +1,4 @@
 import CacheCore
-import Synchronization
 
 /// One question to several nodes. The first node with all bytes decides; otherwise, after all have answered, that with the
 /// most bytes from the first one on.
@@ -38,7 +37,7 @@ final class PeerInquiry: Sendable {
     private let nodes: PeerNodes
     private let answered: @Sendable (PeerAnswer) -> Void
     /// Guards the answers.
-    private let state: Mutex<State>
+    private let state: OrderedMutex<State>
 
     init(
         _ question: PeerQuestion, of nodes: PeerNodes, count: Int, answered: @escaping @Sendable (PeerAnswer) -> Void
@@ -46,7 +45,7 @@ final class PeerInquiry: Sendable {
         self.question = question
         self.nodes = nodes
         self.answered = answered
-        state = Mutex(State(left: count))
+        state = OrderedMutex(.leaf, State(left: count))
     }
 
     func send(_ request: UpstreamRequest, to node: String, over upstream: any Upstream) {

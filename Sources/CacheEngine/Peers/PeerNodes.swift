@@ -1,6 +1,5 @@
 import CacheCore
 import Logging
-import Synchronization
 
 /// The other nodes of the fleet: which of them is asked, and what they have answered. Thread-safe.
 ///
@@ -59,7 +58,7 @@ package final class PeerNodes: Sendable {
     package static let fleetField = "Larder-Fleet"
 
     /// Guards the settings and the state of the nodes.
-    private let state = Mutex(State())
+    private let state = OrderedMutex(.leaf, State())
     let upstream: any Upstream
     /// The name of this process, by which a node recognises itself (`CDN-Loop`, RFC 8586).
     private let loopName: String

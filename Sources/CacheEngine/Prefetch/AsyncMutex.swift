@@ -1,6 +1,5 @@
 package import CacheCore
 import DequeModule
-import Synchronization
 
 /// Asynchronous mutex: one task at a time, in order of arrival. Waiting tasks are suspended and block no thread.
 package final class AsyncMutex: Sendable {
@@ -11,7 +10,7 @@ package final class AsyncMutex: Sendable {
     }
 
     /// Guards the owner flag and the queue of waiting tasks.
-    private let state = Mutex(State())
+    private let state = OrderedMutex(.leaf, State())
 
     package init() {}
 

@@ -1,5 +1,4 @@
 import CacheCore
-import Synchronization
 
 /// Observer of one job: reads the job's state after each change signal. Signals are coalesced, so a slow observer
 /// skips intermediate states, but never the last one.
@@ -15,7 +14,7 @@ final class JobObserver: Sendable {
     private let signal: AsyncStream<Void>
     private let token: UInt64
     /// Guards the version last returned, and whether the finished job was returned.
-    private let state = Mutex(State())
+    private let state = OrderedMutex(.leaf, State())
 
     init(_ id: String, in queue: PrefetchQueue) {
         self.id = id

@@ -1,5 +1,4 @@
 import CacheCore
-import Synchronization
 
 /// The disk space claimed by the items of all unfinished jobs. Eviction protects claimed ranges, so that a job never
 /// evicts its own items.
@@ -29,7 +28,7 @@ final class PrefetchClaims: Sendable {
     /// The monotonic time.
     private let uptime: @Sendable () -> Duration
     /// Guards the claims and their sums. The lock of the space ledger is taken inside it, never the reverse.
-    private let state = Mutex(State())
+    private let state = OrderedMutex(.jobClaims, State())
     /// The maximum time that eviction gets to catch up with a finished job.
     private static let lingering = Duration.seconds(5)
 
@@ -112,7 +111,7 @@ final class PrefetchClaims: Sendable {
 final class JobSpaceClaims: Sendable {
     private let claims: PrefetchClaims
     /// Guards the number of the job's items that claim each asset.
-    private let items = Mutex<[AssetID: Int]>([:])
+    private let items = OrderedMutex<[AssetID: Int]>(.leaf, [:])
 
     init(_ claims: PrefetchClaims) { self.claims = claims }
 

@@ -1,6 +1,5 @@
 import CacheCore
 import CacheStore
-import Synchronization
 
 /// Fetches one item of a job: a reader that waits until bytes are on disk, without reading them.
 struct PrefetchFill {

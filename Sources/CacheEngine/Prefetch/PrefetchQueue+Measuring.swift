@@ -1,6 +1,5 @@
 import CacheCore
 import CacheStore
-import Synchronization
 
 /// Sizes of queued items, and the space claims of jobs.
 extension PrefetchQueue {

@@ -1,6 +1,5 @@
 import CacheCore
 import CacheStore
-import Synchronization
 
 /// The causes that items wait for, and their ends.
 extension PrefetchQueue {

@@ -2,7 +2,6 @@ import CacheCore
 import CacheStore
 import CacheTracing
 import Logging
-import Synchronization
 
 /// The single owner of the prefetch schedule: feeds events to the pure `PrefetchSchedule`, and performs the actions
 /// that it returns.
@@ -70,11 +69,11 @@ final class PrefetchQueue: Sendable {
     private let save: AsyncStream<Void>.Continuation
     private let settings: LiveCacheSettings
     /// Guards the space claims of each unfinished job.
-    let spaceClaims = Mutex<[String: JobSpaceClaims]>([:])
+    let spaceClaims = OrderedMutex<[String: JobSpaceClaims]>(.leaf, [:])
     /// Guards the state of the disk when an item began to wait for space; nil: none waits.
-    let fullDisk = Mutex<DiskState?>(nil)
+    let fullDisk = OrderedMutex<DiskState?>(.leaf, nil)
     /// Guards the schedule, the stop handles of runs, the rate limiters and the change signals of observers.
-    private let state: Mutex<State>
+    private let state: OrderedMutex<State>
     /// Serializes catalog writes with the matching changes of the schedule; see `submit`.
     private let saving = AsyncMutex()
 
@@ -96,7 +95,8 @@ final class PrefetchQueue: Sendable {
         (starts, begin) = AsyncStream.makeStream()
         (measuring, measure) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(2))
         (unsaved, save) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
-        state = Mutex(State(schedule: PrefetchSchedule(concurrency: settings.current.settings.jobConcurrency)))
+        state = OrderedMutex(
+            .leaf, State(schedule: PrefetchSchedule(concurrency: settings.current.settings.jobConcurrency)))
     }
 
     /// The limits of items in force.

@@ -1,5 +1,4 @@
 import CacheCore
-import Synchronization
 
 /// Rate limiter for the items of one job. Every piece waits for its time slot; unused time is not saved for bursts.
 final class PrefetchRateLimiter: Sendable {
@@ -7,7 +6,7 @@ final class PrefetchRateLimiter: Sendable {
     private let clock: any Clock<Duration>
     private let uptime: @Sendable () -> Duration
     /// Guards the uptime when the next piece may start.
-    private let nextAt = Mutex(Duration.zero)
+    private let nextAt = OrderedMutex(.leaf, Duration.zero)
 
     init(bytesPerSecond: Int64, clock: any Clock<Duration>, uptime: @escaping @Sendable () -> Duration) {
         self.bytesPerSecond = max(1, bytesPerSecond)

@@ -1,12 +1,12 @@
+import CacheCore
 import NIOCore
-import Synchronization
 
 /// Buffer pool for chunks of bodies. Reuse avoids heap fragmentation, which many concurrent readers would cause.
 ///
 /// No caller waits for the lock: if it is contended, `take` allocates a buffer and `giveBack` frees one.
 final class ByteBufferPool: Sendable {
     /// Guards the free buffers, each with a capacity of `chunkBytes`.
-    private let free = Mutex<[ByteBuffer]>([])
+    private let free = OrderedMutex<[ByteBuffer]>(.leaf, [])
     /// The maximum number of free buffers; further ones are deallocated.
     private static let most = 64
     /// The capacity of a pooled buffer in bytes, and the most bytes that a read hands out from memory at once.

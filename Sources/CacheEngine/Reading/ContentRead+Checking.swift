@@ -1,7 +1,6 @@
 import CacheCore
 import CacheStore
 import NIOCore
-import Synchronization
 
 /// Reads of bytes that must be verified against their checksums, and recovery from bytes that cannot be read.
 extension ContentRead {

@@ -1,6 +1,5 @@
 package import CacheCore
 import CacheStore
-import Synchronization
 
 /// Digest fields of a read (RFC 9530).
 extension ContentRead {

@@ -1,7 +1,6 @@
 import CacheCore
 import CacheStore
 import NIOCore
-import Synchronization
 
 /// Continuation of a read on the next generation of its asset.
 ///

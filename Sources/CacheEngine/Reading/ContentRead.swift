@@ -2,7 +2,6 @@ package import CacheCore
 import CacheSimulation
 import CacheStore
 package import NIOCore
-import Synchronization
 
 /// How a read ended.
 package enum ReadEnding: Sendable {
@@ -130,7 +129,7 @@ package final class ContentRead: Sendable {
     /// A snapshot for later requests that differ only in their range; nil if they cannot be served from one.
     package let view: FreshAssetSnapshot?
     /// Guards the source, the position in the plan, the figures and the late result.
-    let state: Mutex<State>
+    let state: OrderedMutex<State>
 
     var source: Source { state.withLock { $0.source } }
     var asset: OpenAsset { source.asset }
@@ -152,7 +151,7 @@ package final class ContentRead: Sendable {
         self.age = age
         self.view = view
         let source = Source(asset: asset, reader: reader, cachedBefore: cachedBefore)
-        state = Mutex(State(source: source, segments: plan.body[...]))
+        state = OrderedMutex(.leaf, State(source: source, segments: plan.body[...]))
         asset.context.live.readers(1, of: assetID)
     }
 

@@ -1,7 +1,6 @@
 package import CacheCore
 import CacheStore
 import Logging
-import Synchronization
 
 /// Serves reads of content: from disk, with upstream requests for missing bytes, or the origin's fallback.
 package final class ContentReader: Sendable {
@@ -14,7 +13,7 @@ package final class ContentReader: Sendable {
     private let targets = ResolvedTargetCache()
     private let forwardedFields: ForwardedFields
     /// Guards the use counts of assets that are not stored.
-    private let admission = Mutex(AdmissionFilter())
+    private let admission = OrderedMutex(.leaf, AdmissionFilter())
 
     init(
         resolver: AssetResolver, configuration: CacheConfiguration, settings: LiveCacheSettings,

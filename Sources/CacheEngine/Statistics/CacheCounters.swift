@@ -1,5 +1,4 @@
 import CacheCore
-import Synchronization
 
 /// The counters of all origins and assets since the service started.
 ///
@@ -31,11 +30,11 @@ final class CacheCounters: Sendable {
     }
 
     /// Each shard's lock guards its counters.
-    private let shards = Sharded { Figures() }
+    private let shards = Sharded(.leaf) { Figures() }
     /// Guards the integrity counters.
-    private let found = Mutex(IntegrityFigures())
+    private let found = OrderedMutex(.leaf, IntegrityFigures())
     /// Guards the number of evicted segments and their bytes.
-    private let evicted = Mutex((count: Int64(0), bytes: Int64(0)))
+    private let evicted = OrderedMutex(.leaf, (count: Int64(0), bytes: Int64(0)))
     /// The maximum number of assets per shard with counters of their own; above it, the less read half is dropped.
     private let assetLimit: Int
 

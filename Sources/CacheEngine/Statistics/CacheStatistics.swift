@@ -1,6 +1,5 @@
 package import CacheCore
 import CacheStore
-import Synchronization
 
 /// Statistics at this moment, and the history of the last day.
 package final class CacheStatistics: Sendable {
@@ -17,7 +16,7 @@ package final class CacheStatistics: Sendable {
     package var upstreamLatencies: UpstreamLatencies { context.upstreamLatencies }
     private let recorder = StatsRecorder()
     /// Guards the catalog's counts of the last statistics.
-    private let lastCounts = Mutex(CatalogCounts())
+    private let lastCounts = OrderedMutex(.leaf, CatalogCounts())
 
     init(
         context: EngineContext, origins: OriginTable, scrubber: Scrubber, encryption: EncryptionAdministration,

@@ -1,6 +1,5 @@
 package import CacheCore
 import DequeModule
-import Synchronization
 
 /// A change of state or a warning, as `/v1/events` reports it.
 package struct CacheEvent: Sendable {
@@ -70,13 +69,13 @@ package final class EventLog: Sendable {
     private let wallClock: any WallClock
     /// Identifiers up to this one belong to earlier processes.
     private let firstID: Int64
-    private let state: Mutex<State>
+    private let state: OrderedMutex<State>
 
     package init(wallClock: any WallClock) {
         self.wallClock = wallClock
         // A process that makes fewer than 1,000 events per millisecond never reaches the first one of a later process.
         firstID = wallClock.now().milliseconds * 1000
-        state = Mutex(State(lastID: firstID))
+        state = OrderedMutex(.leaf, State(lastID: firstID))
     }
 
     /// Appends an event and wakes the followers.

@@ -1,6 +1,5 @@
 package import CacheCore
 import DequeModule
-import Synchronization
 
 /// The traffic of one or more seconds.
 package struct LiveTraffic: Hashable, Sendable {
@@ -78,7 +77,7 @@ package final class LiveStatistics: Sendable {
     private let counters: LiveCounters
     private let latencies: RequestLatencies
     private let fills: FillRegistry
-    private let state = Mutex(State())
+    private let state = OrderedMutex(.leaf, State())
 
     init(counters: LiveCounters, latencies: RequestLatencies, fills: FillRegistry) {
         self.counters = counters

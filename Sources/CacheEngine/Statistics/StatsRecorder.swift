@@ -1,12 +1,11 @@
 import CacheCore
-import Synchronization
 
 /// Remembers the counters last written to the history, so that each increase is written once.
 final class StatsRecorder: Sendable {
     /// Guards the counters last written, by origin.
-    private let written = Mutex<[String: TrafficFigures]>([:])
+    private let written = OrderedMutex<[String: TrafficFigures]>(.leaf, [:])
     /// Guards the time of the last write.
-    private let lastAt = Mutex<Timestamp?>(nil)
+    private let lastAt = OrderedMutex<Timestamp?>(.leaf, nil)
 
     /// The time for a write at `now`. It is unique: if two writes would have the same time, the second gets a later
     /// one.

@@ -1,5 +1,4 @@
 package import CacheCore
-import Synchronization
 
 /// Histograms of upstream transfers by origin, of job items and of catalog commits.
 package final class UpstreamLatencies: Sendable {
@@ -10,7 +9,7 @@ package final class UpstreamLatencies: Sendable {
     }
 
     /// Guards the histograms of each origin.
-    private let origins = Mutex<[String: Histograms]>([:])
+    private let origins = OrderedMutex<[String: Histograms]>(.leaf, [:])
     private let items = Histogram(.seconds, shards: 1)
     private let commits = Histogram(.seconds, shards: 1)
 

@@ -1,7 +1,6 @@
 import CacheCore
 import CacheStore
 import Logging
-import Synchronization
 
 /// Caches the header fields of the origins' credentials files. The files are read again when they may have changed.
 ///
@@ -21,7 +20,7 @@ final class CredentialsFileCache: Sendable {
     private let directory: String?
     private let logger: Logger
     /// Guards the state of the files, by file name.
-    private let entries = Mutex<[String: Entry]>([:])
+    private let entries = OrderedMutex<[String: Entry]>(.leaf, [:])
 
     /// `directory`: the directory of the files; nil: there are none.
     init(store: Store, threads: DiskThreads, directory: String?, logger: Logger) {

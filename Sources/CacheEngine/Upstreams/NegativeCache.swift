@@ -1,5 +1,4 @@
 import CacheCore
-import Synchronization
 
 /// Stores refusals of upstreams that may be repeated without a request while they are fresh (RFC 9111 §4); in memory
 /// only.
@@ -49,7 +48,7 @@ final class NegativeCache: Sendable {
     /// - Parameter limit: The maximum number of refusals. Each 2 KiB of a body count as one more.
     init(limit: Int = 10_000) {
         let count = 16
-        shards = Sharded(count: count) {
+        shards = Sharded(.leaf, count: count) {
             BoundedTable(capacity: limit / count) { 1 + ($0.passed?.bytes?.count ?? 0) / (2 << 10) }
         }
     }

@@ -1,6 +1,5 @@
 import CacheCore
 import Logging
-import Synchronization
 
 /// Recent health of the origins' addresses. It decides which address may be asked, whether a request may be retried,
 /// and when a hedge is worthwhile.
@@ -61,7 +60,7 @@ final class OriginHealth: Sendable {
     /// The maximum number of remembered parties. Beyond it, healthy parties with the oldest use are dropped first.
     private let limit: Int
     /// Guards the health states, by the key of the party.
-    private let parties = Mutex<[String: Party]>([:])
+    private let parties = OrderedMutex<[String: Party]>(.leaf, [:])
 
     init(uptime: @escaping @Sendable () -> Duration, random: any RandomSource, logger: Logger, limit: Int = 1024) {
         self.uptime = uptime

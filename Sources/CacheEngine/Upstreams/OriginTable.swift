@@ -18,7 +18,7 @@ final class OriginTable: Sendable {
         var allowedHosts: HostPatterns
     }
 
-    private let state: Mutex<State>
+    private let state: OrderedMutex<State>
     /// The number of changes; incremented after each change.
     private let changeCount = Atomic<UInt64>(0)
     /// A value after each change that makes stored assets obsolete (``ObsoleteAssets``), for a single consumer. Unread
@@ -28,7 +28,7 @@ final class OriginTable: Sendable {
 
     init(absolute: OriginSettings, allowedHosts: HostPatterns) {
         (formChanges, formChanged) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
-        state = Mutex(State(absolute: absolute, allowedHosts: allowedHosts))
+        state = OrderedMutex(.leaf, State(absolute: absolute, allowedHosts: allowedHosts))
     }
 
     /// The settings for reads of absolute URLs.

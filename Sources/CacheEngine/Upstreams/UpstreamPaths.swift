@@ -1,5 +1,4 @@
 import CacheCore
-import Synchronization
 
 /// Remembers the network path to each upstream address (scheme, host and port), so that a new asset need not measure
 /// it, and the addresses that require HTTP/1.1.
@@ -22,12 +21,13 @@ final class UpstreamPaths: Sendable {
     }
 
     /// Guards the paths and observations, by address.
-    private let state: Mutex<State>
+    private let state: OrderedMutex<State>
     private let uptime: @Sendable () -> Duration
 
     /// - Parameter limit: The maximum number of remembered addresses.
     init(limit: Int = 4096, uptime: @escaping @Sendable () -> Duration) {
-        state = Mutex(
+        state = OrderedMutex(
+            .leaf,
             State(paths: BoundedTable(capacity: limit), http1Required: BoundedTable(capacity: limit)))
         self.uptime = uptime
     }

@@ -1,5 +1,4 @@
 import CacheCore
-import Synchronization
 
 /// Bloom filter over the asset identifiers of the catalog (Bloom, 1970): the first read of an unknown asset needs no
 /// query.
@@ -22,7 +21,7 @@ final class AssetIDFilter: Sendable {
     private static let growth = 65_536
 
     /// Guards the bits and the completion flag.
-    private let state: Mutex<State>
+    private let state: OrderedMutex<State>
     /// Number of bits minus one. The number of bits is a power of two.
     private let mask: UInt64
 
@@ -34,7 +33,7 @@ final class AssetIDFilter: Sendable {
         // A power of two, so that a mask replaces the modulo operation.
         while bits < Self.bitsPerRow * (rows + Self.growth) { bits *= 2 }
         mask = UInt64(bits - 1)
-        state = Mutex(State(words: Array(repeating: 0, count: bits / 64)))
+        state = OrderedMutex(.leaf, State(words: Array(repeating: 0, count: bits / 64)))
     }
 
     /// Adds an identifier. Call it before the row's transaction commits.

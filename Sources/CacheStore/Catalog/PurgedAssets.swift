@@ -20,7 +20,7 @@ final class PurgedAssets: Sendable {
         var left: [Int64: (assets: Int, bytes: Int64)] = [:]
     }
 
-    private let state = Mutex(State())
+    private let state = OrderedMutex(.leaf, State())
     /// Whether there are no marks: reads take the lock only while there are some.
     private let hasNone = Atomic(true)
 

@@ -1,4 +1,4 @@
-import Synchronization
+import CacheCore
 
 /// Manual-reset event for one waiting task: it stays open until it is closed.
 final class AsyncEvent: Sendable {
@@ -8,7 +8,7 @@ final class AsyncEvent: Sendable {
         var waiter: CheckedContinuation<Void, Never>?
     }
 
-    private let state = Mutex(State())
+    private let state = OrderedMutex(.leaf, State())
 
     /// Opens the event and resumes the waiter.
     func open() {

@@ -1,5 +1,4 @@
 import CacheCore
-import Synchronization
 
 /// Measures the commit lag: the bytes and the time that a crash would lose. Commits run one at a time.
 final class CommitLagMeter: Sendable {
@@ -13,7 +12,7 @@ final class CommitLagMeter: Sendable {
         var since: Duration?
     }
 
-    private let state = Mutex(State())
+    private let state = OrderedMutex(.leaf, State())
     /// The time since any start.
     let uptime: @Sendable () -> Duration
 

@@ -1,5 +1,4 @@
 package import CacheCore
-import Synchronization
 
 /// Result of comparing a file's bytes with their checksums.
 package enum CheckedBytes: Hashable, Sendable {

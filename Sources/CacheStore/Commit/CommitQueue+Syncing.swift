@@ -1,5 +1,4 @@
 import CacheCore
-import Synchronization
 
 /// First phase of a commit: sync everything that the catalog is about to reference.
 extension CommitQueue {

@@ -1,7 +1,6 @@
 package import CacheCore
 import Dispatch
 import Logging
-import Synchronization
 
 /// Group commit for all assets, with the crash-safe order. New bytes: write, `fdatasync`, then commit. Removals:
 /// commit, then unlink or punch.
@@ -32,17 +31,17 @@ package final class CommitQueue: Sendable {
     private let committed: @Sendable (Duration) -> Void
     private let uptime: @Sendable () -> Duration
     /// Reported work that no commit has taken yet.
-    let pending = Mutex(PendingWork())
+    let pending = OrderedMutex(.pendingWork, PendingWork())
     /// Uses that are not yet in `pending`. Lock order: `pending` before a shard of `uses`.
-    private let uses = Sharded { [AssetID: PendingWork.Use]() }
+    private let uses = Sharded(.leaf) { [AssetID: PendingWork.Use]() }
     /// Punches that had to be deferred.
-    private let held = Mutex(DeferredPunches())
+    private let held = OrderedMutex(.deferredPunches, DeferredPunches())
     /// Measures the commit lag. Lock order: `pending` before its lock.
     private let losses: CommitLagMeter
     /// Serial queue that runs the commits.
     private let queue = DispatchQueue(label: "larder.commits", qos: .userInitiated)
     /// The callers of `flush` that the next commit serves.
-    private let flushers = Mutex<[@Sendable (Result<Void, CacheError>) -> Void]>([])
+    private let flushers = OrderedMutex<[@Sendable (Result<Void, CacheError>) -> Void]>(.leaf, [])
     /// Open while work is pending.
     private let someWork = AsyncEvent()
     /// Open once a limit is reached.

@@ -1,11 +1,10 @@
 import CacheCore
 import Glibc
-import Synchronization
 
 /// Exclusive lock (flock(2)) on a store's directory, held until `release` or the end of the process.
 final class DirectoryLock: Sendable {
     /// The locked file, guarded by the mutex; nil after the release.
-    private let descriptor: Mutex<Descriptor?>
+    private let descriptor: OrderedMutex<Descriptor?>
     private let disk: any Disk
 
     /// Acquires the lock and writes the process identifier into the lock file. Throws `conflict`, with the holder's
@@ -27,7 +26,7 @@ final class DirectoryLock: Sendable {
             disk.close(descriptor)
             throw error
         }
-        self.descriptor = Mutex(descriptor)
+        self.descriptor = OrderedMutex(.leaf, descriptor)
         self.disk = disk
     }
 

@@ -12,7 +12,7 @@ final class EmergencyReserve: Sendable {
     /// Is told whether the reserve exists (`lacksReserve`).
     private let spill: SpillAllowance
     /// Whether the reserve is known to exist.
-    private let isKept = Mutex(false)
+    private let isKept = OrderedMutex(.leaf, false)
 
     init(_ layout: StoreLayout, disk: any Disk, spill: SpillAllowance) {
         path = layout.reserve

@@ -1,5 +1,4 @@
 import CacheCore
-import Synchronization
 
 /// The processes that have given the store's directory to this one and still send bytes of its files (``Store/handOver()``).
 /// Each holds a shared lock (flock(2)) on a file until its end.
@@ -10,15 +9,15 @@ final class FormerReaders: Sendable {
     private let layout: StoreLayout
     private let disk: any Disk
     /// The file for the next question; nil: there are none, and there will be none.
-    private let question: Mutex<Descriptor?>
+    private let question: OrderedMutex<Descriptor?>
     /// The own lock; nil before ``join()``.
-    private let own = Mutex<Descriptor?>(nil)
+    private let own = OrderedMutex<Descriptor?>(.leaf, nil)
 
     /// Called by the process that holds the store's ``DirectoryLock``.
     init(_ layout: StoreLayout, disk: any Disk) throws(CacheError) {
         (self.layout, self.disk) = (layout, disk)
         let isUnused = try disk.status(of: layout.readersLock) == nil
-        question = Mutex(isUnused ? nil : try disk.open(layout.readersLock, .readOnly))
+        question = OrderedMutex(.leaf, isUnused ? nil : try disk.open(layout.readersLock, .readOnly))
     }
 
     deinit {

@@ -1,7 +1,6 @@
 import CacheCore
 import Cryptography
 import Foundation
-import Synchronization
 
 /// Encryption of the bytes of one file: AES-256 in counter mode (NIST SP 800-38A §6.5) with a random key of the file.
 ///
@@ -18,8 +17,8 @@ final class FileCipher: Sendable {
     /// Opens the sealed key; its result is nil if the master key is not available. Nil: the key is known from the start.
     private let unseal: (@Sendable () -> SymmetricKey?)?
     /// Held during a write, from the choice of the missing parts to their entry in the state.
-    private let writing = Mutex(())
-    private let state: Mutex<State>
+    private let writing = OrderedMutex(.encryptedWrites, ())
+    private let state: OrderedMutex<State>
 
     /// The keys for content and checksums.
     private struct Keys: Sendable {
@@ -55,14 +54,14 @@ final class FileCipher: Sendable {
     init(sealedKey: SealedKey?, runs: NonceRuns = NonceRuns(), unseal: @escaping @Sendable () -> SymmetricKey?) {
         self.sealedKey = sealedKey
         self.unseal = unseal
-        state = Mutex(State(runs: runs))
+        state = OrderedMutex(.leaf, State(runs: runs))
     }
 
     /// A cipher with a new key, which its master key need not open.
     init(sealedKey: SealedKey?, key: SymmetricKey) {
         self.sealedKey = sealedKey
         unseal = nil
-        state = Mutex(State(keys: Keys(key), runs: NonceRuns()))
+        state = OrderedMutex(.leaf, State(keys: Keys(key), runs: NonceRuns()))
     }
 
     /// The error of each use while the master key is missing; nil: the bytes can be read and written.

@@ -1,5 +1,4 @@
 package import CacheCore
-import Synchronization
 
 /// The master keys in force, by identifier. They are replaced as a whole by ``replace(_:)``.
 package final class MasterKeys: Sendable {
@@ -28,9 +27,9 @@ package final class MasterKeys: Sendable {
         }
     }
 
-    private let content: Mutex<Content>
+    private let content: OrderedMutex<Content>
 
-    package init(_ content: Content = Content()) { self.content = Mutex(content) }
+    package init(_ content: Content = Content()) { self.content = OrderedMutex(.leaf, content) }
 
     /// Puts other keys in force. Files that are open keep their own keys.
     package func replace(_ content: Content) { self.content.withLock { $0 = content } }

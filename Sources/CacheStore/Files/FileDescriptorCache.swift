@@ -15,9 +15,9 @@ final class FileDescriptorCache: Sendable {
     /// The entry of one file.
     final class Entry: Sendable {
         /// The state machine of this entry's descriptor.
-        fileprivate let slot: Mutex<CachedDescriptor>
+        fileprivate let slot: OrderedMutex<CachedDescriptor>
 
-        fileprivate init(_ slot: CachedDescriptor) { self.slot = Mutex(slot) }
+        fileprivate init(_ slot: CachedDescriptor) { self.slot = OrderedMutex(.descriptor, slot) }
     }
 
     /// The entries with an open descriptor. Lock order: an entry's lock before this one.
@@ -38,7 +38,7 @@ final class FileDescriptorCache: Sendable {
     let spill: SpillAllowance
     private let disk: any Disk
     /// Guards the ring. No system call is made under this lock.
-    let circle = Mutex(ClockRing())
+    let circle = OrderedMutex(.descriptorRing, ClockRing())
     /// Number of descriptors that are open or being opened.
     private let open = Atomic(0)
     /// Number of files with a descriptor that is lent for longer than one call.

@@ -1,5 +1,4 @@
 import CacheCore
-import Synchronization
 
 /// Registry of open files: one `SparseFile` object per file.
 final class OpenFiles: Sendable {
@@ -14,7 +13,7 @@ final class OpenFiles: Sendable {
         var leaving: Set<Int64> = []
     }
 
-    private let state = Mutex(State())
+    private let state = OrderedMutex(.leaf, State())
 
     /// The open file with this serial; nil if it is not open.
     func file(serial: Int64) -> SparseFile? {

@@ -1,6 +1,5 @@
 import CLinux
 package import CacheCore
-import Synchronization
 
 /// Pins a file's descriptor and a range of its bytes for `sendfile`. The descriptor stays open, and the range is not
 /// punched, while this object lives.

@@ -1,5 +1,4 @@
 package import CacheCore
-import Synchronization
 
 /// Checksums of the file's bytes.
 extension SparseFile {

@@ -23,15 +23,15 @@ package final class SparseFile: Sendable {
     let isInMemory: Bool
     /// Bytes that the disk refused, guarded by this lock; no thread waits for the disk while holding it. `holdsSpilled`
     /// tells without the lock whether there are any.
-    let memory = Mutex(SpilledBytes())
+    let memory = OrderedMutex(.spilledBytes, SpilledBytes())
     let holdsSpilled = Atomic(false)
     /// Guards `State`. Punches run under this lock, so waiting for it may block.
-    private let state = Mutex(State())
+    private let state = OrderedMutex(.fileState, State())
     /// Ranges that the next holder of the state lock adds to `markedForPunch`. The state lock is held during punches,
     /// and `markForPunch` must not wait for it.
-    private let marks = Mutex<[ByteRange]>([])
+    private let marks = OrderedMutex<[ByteRange]>(.leaf, [])
     /// Pinned ranges by `SendfilePin`. This lock is the innermost one.
-    let loans = Mutex<[ObjectIdentifier: ByteRange]>([:])
+    let loans = OrderedMutex<[ObjectIdentifier: ByteRange]>(.leaf, [:])
 
     /// Guarded by `state`.
     struct State {

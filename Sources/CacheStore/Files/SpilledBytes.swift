@@ -74,7 +74,7 @@ struct SpilledBytes: Sendable {
 /// Memory budget for the spilled bytes of all files, and the conditions for spilling instead of writing.
 final class SpillAllowance: Sendable {
     /// The remaining budget in bytes.
-    private let left: Mutex<Int64>
+    private let left: OrderedMutex<Int64>
     /// Whether the disk usage is at its limit.
     let sparesDisk = Atomic(false)
     /// Whether the emergency reserve is missing.
@@ -86,7 +86,7 @@ final class SpillAllowance: Sendable {
     var isPreferred: Bool { sparesDisk.load(ordering: .relaxed) || lacksReserve.load(ordering: .relaxed) }
 
     /// Creates a budget, by default 64 MiB.
-    init(bytes: Int64 = 64 << 20) { left = Mutex(bytes) }
+    init(bytes: Int64 = 64 << 20) { left = OrderedMutex(.leaf, bytes) }
 
     /// Reserves bytes of the budget; returns false if it does not suffice.
     func take(_ bytes: Int64) -> Bool {

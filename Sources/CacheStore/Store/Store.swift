@@ -20,7 +20,7 @@ package final class Store: Sendable {
     /// Descriptors of the files of assets.
     let descriptors: FileDescriptorCache
     /// The serials of files whose keys this run has erased, until they are unlinked.
-    let erased = Mutex<Set<Int64>>([])
+    let erased = OrderedMutex<Set<Int64>>(.leaf, [])
     /// The open files, one object per file.
     let openFiles = OpenFiles()
     /// The file system's support for holes. Without hole punching only whole files can be evicted.

@@ -1,5 +1,4 @@
 import CacheCore
-import Synchronization
 
 /// Wakes the exporter when a batch is complete or the service stops.
 final class ExportSignal: Sendable {
@@ -15,7 +14,7 @@ final class ExportSignal: Sendable {
     }
 
     /// Guards the state. Continuations are resumed outside the lock.
-    private let state = Mutex(State())
+    private let state = OrderedMutex(.leaf, State())
 
     /// Ends the waits for a batch, or the next one.
     func batchIsReady() {

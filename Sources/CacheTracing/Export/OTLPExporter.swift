@@ -1,6 +1,5 @@
 package import CacheCore
 package import Logging
-import Synchronization
 
 /// Sends ended spans to an OTLP/HTTP receiver in batches (OpenTelemetry specification, trace SDK, "Batching
 /// processor"; OTLP specification, "OTLP/HTTP").
@@ -38,9 +37,9 @@ package final class OTLPExporter: Sendable {
     private let random: any RandomSource
     private let logger: Logger
     private let send: Send
-    private let batches = Mutex(ExportBatches())
+    private let batches = OrderedMutex(.leaf, ExportBatches())
     /// Whether the last request failed, so that a failure is logged once.
-    private let isFailing = Mutex(false)
+    private let isFailing = OrderedMutex(.leaf, false)
 
     /// Nil if the tracer is disabled or the settings have no endpoint. `version` is the version of Larder;
     /// `shutdownLimit` is the longest time from `stop()` to the end of `run()`.

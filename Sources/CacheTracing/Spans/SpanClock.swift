@@ -1,5 +1,4 @@
 import CacheCore
-import Synchronization
 
 /// Nanoseconds since 1970 from a wall clock in milliseconds and a monotonic clock.
 ///
@@ -12,7 +11,7 @@ final class SpanClock: Sendable {
     private let wallClock: any WallClock
     private let uptime: @Sendable () -> Duration
     /// The time of day minus the uptime.
-    private let offset: Mutex<Int64?> = Mutex(nil)
+    private let offset: OrderedMutex<Int64?> = OrderedMutex(.leaf, nil)
 
     /// `uptime` is the time since any point in the past.
     init(wallClock: any WallClock, uptime: @escaping @Sendable () -> Duration) {

@@ -1,5 +1,5 @@
+import CacheCore
 import DequeModule
-import Synchronization
 
 /// Bounded queue of ended spans between the tracer and the exporter. When it is full, the oldest span is dropped: the
 /// newest describe the present state of the service.
@@ -12,7 +12,7 @@ final class SpanQueue: Sendable {
         var dropped: Int64 = 0
     }
 
-    private let state = Mutex(State())
+    private let state = OrderedMutex(.leaf, State())
     /// The number of spans from which `signal` is notified.
     private let batchSize: Int
     /// Wakes the exporter.

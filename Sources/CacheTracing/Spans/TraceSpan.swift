@@ -1,4 +1,4 @@
-import Synchronization
+import CacheCore
 
 /// A recorded span in progress. Thread-safe. It is exported when it ends, at the latest when its last reference is
 /// released; later changes have no effect.
@@ -11,13 +11,13 @@ package final class TraceSpan: Sendable {
     /// The uptime at the start in nanoseconds.
     private let start: Int64
     /// Nil after the end.
-    private let record: Mutex<SpanRecord?>
+    private let record: OrderedMutex<SpanRecord?>
 
     init(_ record: SpanRecord, start: Int64, recorder: SpanRecorder) {
         context = record.context
         self.recorder = recorder
         self.start = start
-        self.record = Mutex(record)
+        self.record = OrderedMutex(.leaf, record)
     }
 
     deinit { end() }

@@ -1,7 +1,6 @@
 import CCurl
 package import CacheCore
 package import Logging
-import Synchronization
 
 /// The instants of the pool's clock.
 typealias Instant = ContinuousClock.Instant
@@ -13,7 +12,7 @@ package final class CurlWorkerPool: Upstream {
 
     private let scheduler: TransferScheduler
     /// Guards the list of running threads; empty after the shutdown.
-    private let threads: Mutex<[WorkerThread]>
+    private let threads: OrderedMutex<[WorkerThread]>
     private let logger: Logger
 
     /// Starts the worker threads. Logs an error if the system provides fewer than configured. `clock` must advance in
@@ -34,7 +33,7 @@ package final class CurlWorkerPool: Upstream {
             logger.error("not every transfer worker could be started", metadata: ["started": "\(threads.count)"])
         }
         self.scheduler = scheduler
-        self.threads = Mutex(threads)
+        self.threads = OrderedMutex(.leaf, threads)
         self.logger = logger
     }
 

@@ -39,7 +39,7 @@ final class TransferScheduler: Sendable {
     /// The addresses of all upstream servers.
     let addresses: UpstreamAddresses
     /// Guards the queue, the assignment and the counters.
-    private let state: Mutex<State>
+    private let state: OrderedMutex<State>
     private let tickets = Atomic<TransferQueue.Ticket>(0)
     /// Reads the clock of the pool.
     let now: @Sendable () -> Instant
@@ -49,7 +49,8 @@ final class TransferScheduler: Sendable {
         addresses = UpstreamAddresses(maxAge: settings.nameMaxAge, now: now)
         commandQueues = (0..<settings.workers).compactMap { _ in WorkerCommandQueue() }
         let workers = max(1, commandQueues.count)
-        state = Mutex(
+        state = OrderedMutex(
+            .leaf,
             State(
                 queue: TransferQueue(limit: settings.maxTransfers),
                 assignment: WorkerAssignment(workers: workers, perWorker: settings.transfersPerWorker),

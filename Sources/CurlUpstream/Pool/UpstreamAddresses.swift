@@ -1,5 +1,4 @@
 import CacheCore
-import Synchronization
 
 /// The addresses of all upstream servers, shared by the workers of a pool. Thread-safe.
 ///
@@ -24,7 +23,7 @@ final class UpstreamAddresses: Sendable {
     private let maxAge: Duration
     private let zero: Instant
     private let now: @Sendable () -> Instant
-    private let state = Mutex(State())
+    private let state = OrderedMutex(.leaf, State())
     private static let mostProbed = 1024
 
     init(maxAge: Duration, now: @escaping @Sendable () -> Instant) {

@@ -1,6 +1,5 @@
 import CCurl
 import CacheCore
-import Synchronization
 
 /// A command from another thread to a worker.
 enum CurlCommand: Sendable {
@@ -38,7 +37,7 @@ final class WorkerCommandQueue: @unchecked Sendable {
     /// The sockets of the multi handle's connections; used on the worker's thread only.
     let sockets = OpenedSockets()
     /// Guards the queued commands and the closed flag.
-    private let state = Mutex(State())
+    private let state = OrderedMutex(.leaf, State())
 
     /// Nil if libcurl has no memory left.
     init?() {

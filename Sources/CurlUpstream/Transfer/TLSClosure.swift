@@ -1,5 +1,5 @@
+import CacheCore
 import CCurl
-import Synchronization
 
 /// Records whether the server has ended a TLS connection with a closure alert (RFC 8446 §6.1).
 ///
@@ -7,7 +7,7 @@ import Synchronization
 /// available with OpenSSL only.
 enum TLSClosure {
     /// Guards the connections that are watched, by the address of their `SSL` object, and whether the alert was received.
-    private static let connections = Mutex<[UInt: Bool]>([:])
+    private static let connections = OrderedMutex<[UInt: Bool]>(.leaf, [:])
     /// Whether the TLS library reports alerts.
     static let isReported = larder_tls_reports_alerts() != 0
 

@@ -1,5 +1,4 @@
 import CacheCore
-import Synchronization
 
 /// The progress of a long command on standard error: on a terminal one line that is redrawn at most four times a second.
 final class ProgressMeter: Sendable {
@@ -7,7 +6,7 @@ final class ProgressMeter: Sendable {
     static let interval = Duration.milliseconds(250)
 
     private let terminal: Terminal
-    private let throttle = Mutex(Throttle(interval: ProgressMeter.interval))
+    private let throttle = OrderedMutex(.leaf, Throttle(interval: ProgressMeter.interval))
 
     private init(_ terminal: Terminal) { self.terminal = terminal }
 

@@ -5,7 +5,6 @@ import Logging
 import NIOPosix
 import ReaderAccess
 import ServiceLifecycle
-import Synchronization
 import WebTokens
 
 /// Service that reads the tokens file, the JWK set and the signing keys, and reads them again when they have changed.
@@ -93,11 +92,11 @@ final class ReaderSources: Service {
     private let logger: Logger
     /// Returns the body of a URL.
     private let download: @Sendable (String) async throws(CacheError) -> [UInt8]
-    private let state: Mutex<State>
+    private let state: OrderedMutex<State>
     /// The settings of the HTTP server; set before the service runs.
-    private let live = Mutex<LiveAPISettings?>(nil)
+    private let live = OrderedMutex<LiveAPISettings?>(.leaf, nil)
     private let record: Record
-    private let unsaved = Mutex(UnsavedTokens())
+    private let unsaved = OrderedMutex(.leaf, UnsavedTokens())
 
     /// Reads the files. Throws `.invalidField` with the setting of an unusable one.
     init(
@@ -111,7 +110,7 @@ final class ReaderSources: Service {
         self.record = record
         self.logger = logger
         self.download = download
-        state = Mutex(State(settings: settings))
+        state = OrderedMutex(.leaf, State(settings: settings))
         let readings = Part.allCases.map { Self.read($0, settings) }
         for reading in readings { _ = try reading.content.get() }
         apply(settings)

@@ -4,7 +4,6 @@ import CacheEngine
 import Logging
 import NIOPosix
 import ServiceLifecycle
-import Synchronization
 
 /// Service that reads the settings again when a file has changed, and on request; it applies all of them or none.
 ///
@@ -75,7 +74,7 @@ final class Reloader: Service {
     /// Serialises reloads.
     private let turn = AsyncMutex()
     /// Guards the state of the configuration.
-    private let state: Mutex<State>
+    private let state: OrderedMutex<State>
 
     /// - Parameters:
     ///   - read: The settings that `input` had at the start; they are in force.
@@ -90,7 +89,7 @@ final class Reloader: Service {
         uptime = clock.stopwatch()
         self.wallClock = wallClock
         self.logger = logger
-        state = Mutex(State(read: read, applied: read.settings, loadedAt: wallClock.now()))
+        state = OrderedMutex(.leaf, State(read: read, applied: read.settings, loadedAt: wallClock.now()))
         state.withLock { watch(read, in: &$0) }
     }
 

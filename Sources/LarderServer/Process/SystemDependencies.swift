@@ -23,7 +23,7 @@ final class SlewedClock: WallClock {
     /// A copy of `SlewedTime.lead`, so that the common case needs no lock.
     private let lead: Atomic<Int64>
     /// Guards the slew state; used only after the clock was set.
-    private let time: Mutex<SlewedTime>
+    private let time: OrderedMutex<SlewedTime>
 
     /// `read` returns the time of day and the uptime including suspend, in nanoseconds.
     init(
@@ -35,7 +35,7 @@ final class SlewedClock: WallClock {
         let time = SlewedTime(wall: wall, uptime: uptime)
         self.read = read
         lead = Atomic(time.lead)
-        self.time = Mutex(time)
+        self.time = OrderedMutex(.system, time)
     }
 
     /// Takes no lock unless the clock was set.
@@ -57,7 +57,7 @@ final class SlewedClock: WallClock {
 struct SystemRandomSource: RandomSource {
     /// Random numbers that are not used yet. One system call per number would cost more than the rest of a request.
     private final class Reserve: Sendable {
-        private let numbers = Mutex<[UInt64]>([])
+        private let numbers = OrderedMutex<[UInt64]>(.system, [])
 
         func take() -> UInt64 {
             numbers.withLock { numbers in

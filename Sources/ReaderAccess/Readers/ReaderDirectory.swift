@@ -1,5 +1,4 @@
 package import CacheCore
-import Synchronization
 package import WebTokens
 
 /// The readers of the service: the two configured tokens, the tokens file, certificates and JSON Web Tokens.
@@ -66,15 +65,15 @@ package final class ReaderDirectory: Sendable {
     /// The number of verified tokens in the cache.
     private static let cacheCapacity = 8192
 
-    private let snapshot: Mutex<Snapshot>
-    private let verified = Mutex(BoundedTable<TokenDigest, Verified>(capacity: cacheCapacity))
-    private let keyRequest = Mutex(KeyRequest())
+    private let snapshot: OrderedMutex<Snapshot>
+    private let verified = OrderedMutex(.leaf, BoundedTable<TokenDigest, Verified>(capacity: cacheCapacity))
+    private let keyRequest = OrderedMutex(.leaf, KeyRequest())
     /// The URL of a key set whose last download has failed.
-    private let missing = Mutex<String?>(nil)
-    private let issued = Mutex(Issued())
+    private let missing = OrderedMutex<String?>(.leaf, nil)
+    private let issued = OrderedMutex(.issuedTokens, Issued())
 
     /// A directory without readers.
-    package init() { snapshot = Mutex(Snapshot(Sources(), generation: 0)) }
+    package init() { snapshot = OrderedMutex(.leaf, Snapshot(Sources(), generation: 0)) }
 
     // MARK: Sources
 

@@ -1,6 +1,5 @@
 package import CacheCore
 import Cryptography
-import Synchronization
 import WebTokens
 
 /// Verifies and makes signed content URLs in three forms: query parameters, a token in the path, and RFC 9246 tokens.
@@ -37,9 +36,9 @@ package final class ContentSignatures: Sendable {
 
     /// One part of the grace table with its own lock.
     private final class GraceShard: Sendable {
-        let grace: Mutex<SignatureGrace>
+        let grace: OrderedMutex<SignatureGrace>
 
-        init(_ grace: SignatureGrace) { self.grace = Mutex(grace) }
+        init(_ grace: SignatureGrace) { self.grace = OrderedMutex(.leaf, grace) }
     }
 
     /// A verified RFC 9246 token.
@@ -52,12 +51,12 @@ package final class ContentSignatures: Sendable {
     private static let graceCapacity = 65_536
     private static let shardCount = 16
 
-    private let snapshot: Mutex<Snapshot>
+    private let snapshot: OrderedMutex<Snapshot>
     private let graces: [GraceShard]
-    private let verified = Mutex(BoundedTable<TokenDigest, Verified>(capacity: 8192))
+    private let verified = OrderedMutex(.leaf, BoundedTable<TokenDigest, Verified>(capacity: 8192))
 
     package init(keys: SigningKeys = SigningKeys(), rules: Rules = Rules()) {
-        snapshot = Mutex(Snapshot(keys, rules, generation: 0))
+        snapshot = OrderedMutex(.leaf, Snapshot(keys, rules, generation: 0))
         graces = (0..<Self.shardCount).map { _ in
             GraceShard(SignatureGrace(duration: rules.grace, capacity: Self.graceCapacity / Self.shardCount))
         }

@@ -1,3 +1,4 @@
+import CacheCore
 import Synchronization
 
 /// The counters of one reader since the start of the service.
@@ -40,7 +41,7 @@ package final class ReaderFigures: Sendable {
 
     /// One part of the counters with its own lock.
     private final class Shard: Sendable {
-        let counters = Mutex<[String: Counter]>([:])
+        let counters = OrderedMutex<[String: Counter]>(.leaf, [:])
     }
 
     /// The name of the counter for readers above the limit.

@@ -1,5 +1,4 @@
 import CacheCore
-import Synchronization
 
 /// A token bucket for the transfers of one reader, as a value. It admits a burst of one second.
 package struct ReaderRate: Hashable, Sendable {
@@ -52,7 +51,7 @@ package struct ReaderRate: Hashable, Sendable {
 
 /// The rates of all limited readers, by id. It holds at most 10,000 readers and drops the least recently used.
 package final class ReaderRates: Sendable {
-    private let rates = Mutex(BoundedTable<String, ReaderRate>(capacity: 10_000))
+    private let rates = OrderedMutex(.leaf, BoundedTable<String, ReaderRate>(capacity: 10_000))
 
     package init() {}
 

@@ -1,9 +1,8 @@
 import CacheCore
-import Synchronization
 
 /// The session token of the EC2 metadata service, used for several refreshes.
 final class MetadataTokenCache: Sendable {
-    private let held = Mutex<(token: String, until: Timestamp)?>(nil)
+    private let held = OrderedMutex<(token: String, until: Timestamp)?>(.leaf, nil)
 
     /// The token, if it is still valid.
     func token(at now: Timestamp) -> String? { held.withLock { $0.flatMap { now < $0.until ? $0.token : nil } } }

@@ -1,11 +1,10 @@
 import CacheCore
 import Cryptography
-import Synchronization
 import WebTokens
 
 /// A rotated refresh token that could not be saved yet.
 final class UnsavedRefreshToken: Sendable {
-    private let held = Mutex<StoredRefreshToken?>(nil)
+    private let held = OrderedMutex<StoredRefreshToken?>(.leaf, nil)
 
     var token: StoredRefreshToken? {
         get { held.withLock(\.self) }

@@ -1,5 +1,4 @@
 import CacheCore
-import Synchronization
 
 /// Sends the requests of one refresh, and records the clock of the servers that answer.
 final class AccountExchange: Sendable {
@@ -12,9 +11,9 @@ final class AccountExchange: Sendable {
     /// The time at the servers minus the local time, as known before the refresh.
     let skew: Duration
     /// The skew according to the last response that refused a request.
-    private let refusedSkew = Mutex<Duration?>(nil)
+    private let refusedSkew = OrderedMutex<Duration?>(.leaf, nil)
     /// Whether the last service did not answer, or answered that it is busy or failing.
-    private let isFailing = Mutex(false)
+    private let isFailing = OrderedMutex(.leaf, false)
 
     init(_ dependencies: AccountDependencies, skew: Duration) {
         self.dependencies = dependencies

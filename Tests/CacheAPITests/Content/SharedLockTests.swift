@@ -18,8 +18,8 @@ import Testing
         let wasEnough = Mutex(true)
         let context = cache.context
         Thread.detachNewThread {
-            context.commits.pending.withLock { _ in
-                context.traceRecorder.trace.withLock { _ in
+            context.traceRecorder.trace.withLock { _ in
+                context.commits.pending.withLock { _ in
                     context.store.descriptors.circle.withLock { _ in
                         taken.signal()
                         if done.wait(timeout: .now() + 20) == .timedOut { wasEnough.withLock { $0 = false } }

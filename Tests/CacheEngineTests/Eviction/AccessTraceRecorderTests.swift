@@ -1,13 +1,30 @@
 import CacheCore
 import CacheSimulation
 import CacheTestKit
-import Synchronization
+import Dispatch
+import Foundation
 import Testing
 
 @testable import CacheEngine
 
 @Suite struct AccessTraceRecorderTests {
     private static func id(_ number: UInt64) -> AssetID { AssetID(high: 0, low: number) }
+
+    /// Calls `body` while another thread holds the lock of the trace.
+    private static func whileLocked(_ log: AccessTraceRecorder, _ body: () -> Void) {
+        let (changed, isDone) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        Thread.detachNewThread {
+            log.trace.withLock { _ in
+                changed.signal()
+                isDone.wait()
+            }
+            changed.signal()
+        }
+        changed.wait()
+        body()
+        isDone.signal()
+        changed.wait()
+    }
 
     /// The clock advances 2 s per read, so the flush interval passes before each read.
     @Test("The trace replays all reads in order", arguments: [3, 63, 64, 1000])
@@ -42,7 +59,7 @@ import Testing
     func readsThatFindTheTraceInUseComeAfterwards() async throws {
         let clock = ManualWallClock()
         let (start, log) = (clock.now(), AccessTraceRecorder(wallClock: clock))
-        log.trace.withLock { _ in
+        Self.whileLocked(log) {
             for place in 0..<100 {
                 clock.advance(by: .milliseconds(100))
                 let first = Int64(place) * ReadTrace.chunkBytes

@@ -55,7 +55,7 @@ final class AddressLimiter: Sendable {
     private let limits: @Sendable () -> AddressLimits
     private let uptime: @Sendable () -> Duration
     /// Guards the use of each address, and the number of addresses at which idle ones are removed.
-    private let uses = Mutex((table: [NetworkAddress: Use](), most: manyAddresses))
+    private let uses = OrderedMutex(.leaf, (table: [NetworkAddress: Use](), most: manyAddresses))
     /// The refusals since the start.
     private let refusals = Atomic(0)
 

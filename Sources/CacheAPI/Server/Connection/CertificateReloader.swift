@@ -4,7 +4,6 @@ package import Logging
 import NIOPosix
 package import NIOSSL
 import ServiceLifecycle
-import Synchronization
 
 /// Service that holds the TLS certificate and key, and reloads them when their files change.
 ///
@@ -24,7 +23,7 @@ package final class CertificateReloader: Service {
     private let clock: any Clock<Duration>
     private let logger: Logger
     /// Guards the certificate in use.
-    private let state: Mutex<State>
+    private let state: OrderedMutex<State>
 
     /// Loads the certificate and the key.
     ///
@@ -38,7 +37,7 @@ package final class CertificateReloader: Service {
         self.logger = logger
         let bytes = try Self.read(settings)
         do {
-            state = Mutex(State(context: try Self.context(bytes, settings), bytes: bytes))
+            state = OrderedMutex(.leaf, State(context: try Self.context(bytes, settings), bytes: bytes))
         } catch {
             throw CacheError(
                 .invalidField("listen.tls"), "The certificate or its key cannot be used: \(error).", cause: error)

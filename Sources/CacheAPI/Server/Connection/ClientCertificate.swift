@@ -1,14 +1,14 @@
+import CacheCore
 import NIOCore
 import NIOSSL
 import NIOTLS
-import Synchronization
 
 /// The names in the client certificate of one connection. They authorize its requests without `Authorization`.
 ///
 /// TLS has verified the certificate before: `listen.tls.clientCAFile` has issued it, and it is valid now.
 final class ClientCertificate: Sendable {
     /// Guards the names; empty until the end of the handshake, and without a certificate.
-    private let state = Mutex<[String]>([])
+    private let state = OrderedMutex<[String]>(.leaf, [])
 
     /// The names as in the tokens file: `CN=player`, `DNS:player.example`, `URI:spiffe://…`, `EMAIL:…`.
     var subjects: [String] { state.withLock { $0 } }

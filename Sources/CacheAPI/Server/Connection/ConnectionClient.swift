@@ -1,7 +1,6 @@
 import CacheCore
 import NIOCore
 import NIOHTTP1
-import Synchronization
 
 /// The rules that find the address of a client behind proxies.
 package struct ClientAddressRules: Hashable, Sendable {
@@ -54,9 +53,9 @@ struct RequestClient: Hashable, Sendable {
 final class ConnectionClient: Sendable {
     private let rules: ClientAddressRules
     /// Guards the other end of the connection, as the PROXY header states it. Nil: a Unix socket.
-    private let end: Mutex<NetworkAddress?>
+    private let end: OrderedMutex<NetworkAddress?>
     /// The same as text, for logs; nil: unknown.
-    private let text: Mutex<String?>
+    private let text: OrderedMutex<String?>
     /// Whether the socket is one of this machine's file system, which only permitted processes can connect to.
     private let isUnix: Bool
 
@@ -66,8 +65,8 @@ final class ConnectionClient: Sendable {
         let name = isUnix ? "unix" : channel.remoteAddress?.ipAddress
         // The zone of a link-local address is no part of it.
         let address = name.flatMap { NetworkAddress($0.prefix { $0 != "%" }) }
-        end = Mutex(address)
-        text = Mutex(isUnix ? name : address?.description ?? name)
+        end = OrderedMutex(.leaf, address)
+        text = OrderedMutex(.leaf, isUnix ? name : address?.description ?? name)
     }
 
     /// The other end of the connection; nil for a Unix socket.

@@ -60,7 +60,7 @@ final class ConnectionPermits: Sendable {
     /// The number of reserved permits: a quarter of `limit`, but at least 2 and at most 512.
     let reserve: Int
     /// Guards the permits in use and the count of rejections.
-    private let state = Mutex(ConnectionTable())
+    private let state = OrderedMutex(.leaf, ConnectionTable())
 
     init(limit: Int) {
         self.limit = limit

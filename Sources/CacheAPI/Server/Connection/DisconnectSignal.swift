@@ -1,4 +1,4 @@
-import Synchronization
+import CacheCore
 
 /// One-shot event: the client of a connection has disconnected. Tasks that work for the client wait for it.
 ///
@@ -14,7 +14,7 @@ final class DisconnectSignal: Sendable {
     }
 
     /// Guards the event and its waiters.
-    private let state = Mutex(State())
+    private let state = OrderedMutex(.leaf, State())
 
     /// Reports that the connection has ended or that its client is presumed gone. Resumes all waiters.
     func left() {

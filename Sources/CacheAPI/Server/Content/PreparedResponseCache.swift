@@ -1,6 +1,5 @@
 import CacheCore
 import NIOCore
-import Synchronization
 
 /// The prepared responses of one event loop, and a pool of buffers for them.
 ///
@@ -60,7 +59,8 @@ extension PreparedResponseCache: Sendable {}
 final class PreparedResponseCaches: Sendable {
     private let random: any RandomSource
     /// Guards the caches by event loop. Locked once for each connection.
-    private let responseCaches = Mutex<[ObjectIdentifier: NIOLoopBound<PreparedResponseCache>]>([:])
+    private let responseCaches = OrderedMutex<[ObjectIdentifier: NIOLoopBound<PreparedResponseCache>]>(
+        .preparedResponses, [:])
 
     init(random: any RandomSource) { self.random = random }
 

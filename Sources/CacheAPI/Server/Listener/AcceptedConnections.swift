@@ -1,5 +1,5 @@
+import CacheCore
 import NIOCore
-import Synchronization
 
 /// The connections of one listening socket. Above a limit further ones wait in the kernel's backlog. A stop lets the
 /// accepted ones finish: NIO would cut those that are being set up when the socket is closed.
@@ -50,7 +50,7 @@ final class AcceptedConnections: Sendable {
     private let limit: Int
     /// Called once the listener and all connections are closed; possibly several times.
     private let ended: @Sendable () -> Void
-    private let state = Mutex(State())
+    private let state = OrderedMutex(.leaf, State())
 
     init(limit: Int, ended: @escaping @Sendable () -> Void) {
         self.limit = limit

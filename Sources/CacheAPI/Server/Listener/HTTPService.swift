@@ -1,7 +1,6 @@
 import CacheCore
 import NIOCore
 import ServiceLifecycle
-import Synchronization
 
 /// The HTTP server with its helpers.
 package struct HTTPService: Service {
@@ -22,7 +21,7 @@ package struct HTTPService: Service {
 final class Accepting: Sendable {
     let connections: ConnectionPermits
     private let clock: any Clock<Duration>
-    private let listeners = Mutex<[any Channel]>([])
+    private let listeners = OrderedMutex<[any Channel]>(.leaf, [])
 
     init(_ connections: ConnectionPermits, clock: any Clock<Duration>) {
         self.connections = connections

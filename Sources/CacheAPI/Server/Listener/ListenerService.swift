@@ -3,7 +3,6 @@ import Glibc
 import Logging
 import NIOCore
 import ServiceLifecycle
-import Synchronization
 
 /// The addresses on which the server accepts connections.
 package struct BoundAddresses: Sendable {
@@ -89,7 +88,7 @@ struct ListenerService: Service {
 
     /// Serves all sockets, until one of them fails.
     private func runInherited(_ descriptors: [Int32]) async throws {
-        let bound = Mutex<[any Channel]>([])
+        let bound = OrderedMutex<[any Channel]>(.leaf, [])
         try await withThrowingTaskGroup(of: Void.self) { group in
             for descriptor in descriptors {
                 let server = makeServer(.inherited(descriptor: descriptor)) { channel in

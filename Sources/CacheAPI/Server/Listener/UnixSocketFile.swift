@@ -1,6 +1,5 @@
 import CacheCore
 import Glibc
-import Synchronization
 
 /// The file of a Unix socket. It replaces the file of a process that has ended, and no other.
 ///
@@ -22,9 +21,9 @@ package final class UnixSocketFile: Sendable {
 
     private let path: String
     /// The descriptor of the locked directory; nil: it is not locked.
-    private let lock = Mutex<Int32?>(nil)
+    private let lock = OrderedMutex<Int32?>(.leaf, nil)
     /// A descriptor of the own file, so that its inode number is not used again; nil before ``opened(mode:)``.
-    private let own = Mutex<Int32?>(nil)
+    private let own = OrderedMutex<Int32?>(.leaf, nil)
     /// `O_PATH`, which Glibc's module hides.
     private static let pathOnly: Int32 = 0o10000000
 

@@ -2,7 +2,6 @@ import CacheCore
 import CacheEngine
 import NIOCore
 import ServiceLifecycle
-import Synchronization
 
 /// The parts that all followers of events share: the signal for new events, the checks of the streams, and the encoded
 /// events.
@@ -50,16 +49,16 @@ final class EventFeed: Service {
     private let clock: any Clock<Duration>
     /// The time since the creation of the feed.
     let uptime: @Sendable () -> Duration
-    private let followers: Mutex<Followers>
+    private let followers: OrderedMutex<Followers>
     /// Guards the texts. The lock is held while an event is encoded, so that each event is encoded once.
-    private let texts = Mutex(BoundedTable<Key, String>(capacity: EventFeed.textCapacity))
-    private let parts = Mutex(BoundedTable<Position, EventPart>(capacity: EventFeed.partCapacity))
+    private let texts = OrderedMutex(.leaf, BoundedTable<Key, String>(capacity: EventFeed.textCapacity))
+    private let parts = OrderedMutex(.leaf, BoundedTable<Position, EventPart>(capacity: EventFeed.partCapacity))
 
     init(log: EventLog, clock: any Clock<Duration>) {
         self.log = log
         self.clock = clock
         uptime = clock.stopwatch()
-        followers = Mutex(Followers(present: log.lastID))
+        followers = OrderedMutex(.leaf, Followers(present: log.lastID))
     }
 
     /// Wakes and checks the followers until the graceful shutdown, and ends their streams then.

@@ -1,6 +1,5 @@
 import CacheCore
 import CacheEngine
-import Synchronization
 
 /// The state of one event stream that its writing task shares with the feed: signals, progress and end.
 final class EventFollower: Sendable {
@@ -47,7 +46,7 @@ final class EventFollower: Sendable {
     /// Closes the connection.
     private let disconnect: @Sendable () -> Void
     private let uptime: @Sendable () -> Duration
-    private let state: Mutex<State>
+    private let state: OrderedMutex<State>
 
     init(
         topics: Set<CacheEvent.Topic>, readsLog: Bool, permission: StreamPermission?,
@@ -59,7 +58,7 @@ final class EventFollower: Sendable {
         self.uptime = uptime
         self.disconnect = disconnect
         let now = uptime()
-        state = Mutex(State(pendingSince: now, lastSignal: now))
+        state = OrderedMutex(.leaf, State(pendingSince: now, lastSignal: now))
     }
 
     // MARK: The writing task

@@ -2,7 +2,6 @@ import CacheCore
 package import CacheEngine
 package import CacheTracing
 package import ReaderAccess
-import Synchronization
 
 /// Collects the figures of one request for its access log entry, and holds the request's admission permit.
 package final class RequestLogContext: Sendable {
@@ -28,9 +27,9 @@ package final class RequestLogContext: Sendable {
     }
 
     /// Guards the collected figures.
-    private let state = Mutex(Content())
+    private let state = OrderedMutex(.leaf, Content())
     /// Guards the permit of the request; nil if it needs none.
-    private let permit = Mutex<AdmissionLimiter.Permit?>(nil)
+    private let permit = OrderedMutex<AdmissionLimiter.Permit?>(.leaf, nil)
 
     package init() {}
 

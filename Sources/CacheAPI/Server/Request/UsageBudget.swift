@@ -1,6 +1,5 @@
 import CacheCore
 import ReaderAccess
-import Synchronization
 
 /// A limited total that all clients share, with a share for each token: bodies of requests, followers, tickets.
 final class UsageBudget: Sendable {
@@ -11,7 +10,7 @@ final class UsageBudget: Sendable {
         private let budget: UsageBudget
         private let holder: String?
         private let isPrivileged: Bool
-        private let amount = Mutex(0)
+        private let amount = OrderedMutex(.usageClaim, 0)
 
         fileprivate init(_ budget: UsageBudget, _ reader: Reader?) {
             self.budget = budget
@@ -46,7 +45,7 @@ final class UsageBudget: Sendable {
 
     /// The limits, evaluated for each claim.
     private let limits: @Sendable () -> Limits
-    private let ledger = Mutex(UsageLedger<String>())
+    private let ledger = OrderedMutex(.leaf, UsageLedger<String>())
 
     init(limits: @escaping @Sendable () -> Limits) { self.limits = limits }
 
