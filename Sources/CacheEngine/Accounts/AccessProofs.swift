@@ -157,7 +157,7 @@ struct ForwardedFields: Sendable {
     /// The version in the response to a request for one byte; nil without a strong validator. Throws the upstream's
     /// refusal.
     private func askVersion(of target: AssetTarget) async throws(CacheError) -> String? {
-        var probe = HeadProbe(target: target, context: context, priority: .live)
+        var probe = HeadProbe(target: target, over: context.upstreams, tracer: context.tracer, priority: .live)
         let head: UpstreamHead
         do {
             head = try await probe.ask(.get, for: .closed(0..<1))

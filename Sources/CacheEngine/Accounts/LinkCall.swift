@@ -4,18 +4,14 @@ import UpstreamAccounts
 /// The API call that returns the link to a target's content.
 struct LinkCall {
     let target: AssetTarget
-    let context: EngineContext
+    let upstreams: Upstreams
+    let wallClock: any WallClock
     private var resolution: LinkResolution { target.settings.resolution }
 
     /// The number of calls of one resolution: a transient failure is repeated once.
     private static let maxCalls = 2
     /// The largest response in bytes.
     private static let bodyLimit = 1 << 20
-
-    init(target: AssetTarget, context: EngineContext) {
-        self.target = target
-        self.context = context
-    }
 
     /// Makes the call and returns the link with its end of use.
     ///
@@ -28,12 +24,12 @@ struct LinkCall {
     ) async throws(CacheError) -> (url: String, expiresAt: Timestamp?) {
         let request = try request()
         for call in 1...Self.maxCalls {
-            let access = UpstreamAccess(account: account, settings: target.settings, wallClock: context.wallClock)
+            let access = UpstreamAccess(account: account, settings: target.settings, wallClock: wallClock)
             var authorized = request
             access.apply(to: &authorized)
             let response: UpstreamResponse
             do throws(CacheError) {
-                response = try await context.upstream.exchange(authorized, bodyLimit: Self.bodyLimit)
+                response = try await upstreams.client.exchange(authorized, bodyLimit: Self.bodyLimit)
             } catch  where error.code.isWorthRetrying && call < Self.maxCalls {
                 continue
             }
@@ -50,7 +46,7 @@ struct LinkCall {
     }
 
     private func refusal(_ response: UpstreamResponse, _ document: ErrorDocument) -> CacheError {
-        let wait = RetryAfter.wait(in: response.headers, now: context.wallClock.now())
+        let wait = RetryAfter.wait(in: response.headers, now: wallClock.now())
         return CacheError(
             .upstreamRefused(
                 status: response.status, .init(retryAfter: wait, reason: document.reason)),
@@ -61,7 +57,7 @@ struct LinkCall {
     private func request() throws(CacheError) -> UpstreamRequest {
         guard let template = resolution.url else { throw CacheError(.internal, "The origin has no resolve.url.") }
         let path = try path()
-        var request = context.request(to: target, priority: .live)
+        var request = upstreams.request(to: target, priority: .live)
         request.url = template.replacing("{path}", with: URIEncoding.encode(path.utf8, keeping: "/"))
         request.method = resolution.method == .get ? .get : .post
         // The limit of the origin, apart from its content.
@@ -77,7 +73,7 @@ struct LinkCall {
 
     /// The decoded path below the mount. Throws `.malformedRequest` if it is not UTF-8.
     private func path() throws(CacheError) -> String {
-        let base = try context.upstream.parse(url: target.settings.baseURL).path
+        let base = try upstreams.client.parse(url: target.settings.baseURL).path
         var rest = target.path[...]
         if rest.hasPrefix(base) { rest = rest.dropFirst(base.count) }
         while rest.hasPrefix("/") { rest.removeFirst() }
@@ -94,12 +90,12 @@ struct LinkCall {
         let text = try text(in: response)
         let link: UpstreamURL
         do {
-            link = try context.upstream.parse(url: text)
+            link = try upstreams.client.parse(url: text)
         } catch {
             throw CacheError(
                 .upstreamUnusable(), "The API of the origin \(target.originName) returned no usable link.")
         }
-        let call = try context.upstream.parse(url: request.url)
+        let call = try upstreams.client.parse(url: request.url)
         guard link.isSameHost(as: call) || HostPatterns(resolution.hosts).contains(link) else {
             throw CacheError(
                 .upstreamForbidden,
@@ -110,7 +106,7 @@ struct LinkCall {
             throw CacheError(
                 .upstreamForbidden, "The API of the origin \(target.originName) returned a link without TLS.")
         }
-        let now = context.wallClock.now()
+        let now = wallClock.now()
         let stated = SignedLinkExpiry.expiry(of: link.text).map { $0 - .seconds(5) }
         return (link.text, resolution.lifetime.map { now + $0 * 9 / 10 } ?? stated)
     }

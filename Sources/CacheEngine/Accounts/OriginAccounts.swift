@@ -77,23 +77,23 @@ final class OriginAccounts: Sendable {
     /// Calls `done` when requests for the target can be authorized and its address is known: at once if no call is
     /// needed.
     func open(
-        _ target: AssetTarget, for purpose: Purpose, context: EngineContext, then done: @escaping Continuation
+        _ target: AssetTarget, for purpose: Purpose, over upstreams: Upstreams, then done: @escaping Continuation
     ) {
         guard let account = account(of: target) else {
-            return follow(target, account: nil, for: purpose, context: context, then: done)
+            return follow(target, account: nil, for: purpose, over: upstreams, then: done)
         }
         prepare(account, of: target.originName) { [self] error in
             if let error { return done(.failure(error)) }
-            follow(target, account: account, for: purpose, context: context, then: done)
+            follow(target, account: account, for: purpose, over: upstreams, then: done)
         }
     }
 
     /// The same for an asynchronous caller.
     func access(
-        to target: AssetTarget, for purpose: Purpose, context: EngineContext
+        to target: AssetTarget, for purpose: Purpose, over upstreams: Upstreams
     ) async throws(CacheError) -> UpstreamAccess {
         let result = await withCheckedContinuation { continuation in
-            open(target, for: purpose, context: context) { continuation.resume(returning: $0) }
+            open(target, for: purpose, over: upstreams) { continuation.resume(returning: $0) }
         }
         return try result.get()
     }
@@ -303,7 +303,7 @@ final class OriginAccounts: Sendable {
 
     /// Finds the link of the target, if it needs or has one.
     private func follow(
-        _ target: AssetTarget, account: UpstreamAccount?, for purpose: Purpose, context: EngineContext,
+        _ target: AssetTarget, account: UpstreamAccount?, for purpose: Purpose, over upstreams: Upstreams,
         then done: @escaping Continuation
     ) {
         let needsLink = target.settings.resolution.url != nil
@@ -318,14 +318,16 @@ final class OriginAccounts: Sendable {
         }
         if link != nil || !needsLink { return done(.success(access(target, link, account))) }
         guard isNew else { return }
-        begin.yield { [self] in await resolve(target, account, context) }
+        begin.yield { [self] in await resolve(target, account, upstreams) }
     }
 
     /// Makes the call for a link, for all that wait for it.
-    private func resolve(_ target: AssetTarget, _ account: UpstreamAccount?, _ context: EngineContext) async {
+    private func resolve(_ target: AssetTarget, _ account: UpstreamAccount?, _ upstreams: Upstreams) async {
         var result: Result<UpstreamAccess, CacheError>
         do throws(CacheError) {
-            let found = try await LinkCall(target: target, context: context).link(account: account) {
+            let found = try await LinkCall(target: target, upstreams: upstreams, wallClock: parts.wallClock).link(
+                account: account
+            ) {
                 () async throws(CacheError) in if let account { try await prepared(account, of: target.originName) }
             }
             let link = state.withLock { state in

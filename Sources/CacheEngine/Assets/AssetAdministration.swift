@@ -35,7 +35,7 @@ package struct AssetAdministration: Sendable {
     private func resolved(_ query: AssetQuery) -> AssetQuery {
         var query = query
         if let urls = query.urls {
-            let parsed = urls.compactMap { try? context.upstream.parse(url: $0) }
+            let parsed = urls.compactMap { try? context.upstreams.client.parse(url: $0) }
             query.urls = urls + parsed.flatMap { PurgeNames.spellings(of: $0) }
             query.urlKeys = parsed.flatMap(PurgeNames(resolver: resolver).keys)
         }

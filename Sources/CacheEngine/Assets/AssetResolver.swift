@@ -7,7 +7,7 @@ struct AssetResolver: Sendable {
     let origins: OriginTable
     let context: EngineContext
 
-    var upstream: any Upstream { context.upstream }
+    var upstream: any Upstream { context.upstreams.client }
     var catalog: Catalog { context.store.catalog }
 
     /// The target of a reference. The catalog is not read for an asset that is open. Throws `.notFound` for an unknown origin or asset, `.malformedRequest` for an invalid URL, and

@@ -12,7 +12,7 @@ extension OpenAsset {
     /// Replaces the address to fetch from; the asset stays the same (signed URLs, rotated tokens).
     func retarget(_ target: AssetTarget) {
         change { state in
-            if state.target.url != target.url { state.ledger.follow(context.paths, to: target.url) }
+            if state.target.url != target.url { state.ledger.follow(context.upstreams.paths, to: target.url) }
             state.target = target.withoutReader
             return ((), [])
         }
@@ -53,7 +53,7 @@ extension OpenAsset {
         let (validators, isConfirmable) = look { state in
             (state.record?.generation.validators, state.ledger.isConfirmable)
         }
-        var request = context.request(to: target, priority: priority)
+        var request = context.upstreams.request(to: target, priority: priority)
         request.delay = delay
         request.window = isPlain ? .whole : fillRequest.window
         switch fillRequest {

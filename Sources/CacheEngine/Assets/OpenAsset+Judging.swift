@@ -34,8 +34,8 @@ extension OpenAsset {
         var expectation = expectation(for: fillRequest, isMirror: isMirror)
         expectation.isOfPeer = source == .peer
         expectation.isOutdated = transfer.isOutdated
-        if source != .peer { context.paths.answered(target.url, with: head) }
-        let hasFlowControl = source == .peer || context.paths.hasFlowControl(target.url)
+        if source != .peer { context.upstreams.paths.answered(target.url, with: head) }
+        let hasFlowControl = source == .peer || context.upstreams.paths.hasFlowControl(target.url)
         change { state in
             if source != .peer { state.upstreamStatus = head.status }
             state.ledger.hasFlowControl = hasFlowControl
@@ -43,7 +43,7 @@ extension OpenAsset {
         }
         let judgement = ResponseVerdict.judge(head, expecting: expectation)
         if judgement.refusesRange, !isMirror, let stated = StatedLength(head, now: expectation.now) {
-            context.health.stated(stated, by: transfer.asset.target)
+            context.upstreams.health.stated(stated, by: transfer.asset.target)
         }
         if isMirror, let objection = judgement.objection(knowing: record?.generation, trusting: expectation.trust) {
             return .skip(objection)
@@ -226,7 +226,8 @@ extension OpenAsset {
         return WindowExpectation(
             window: fillRequest.window, known: isUnbound ? nil : known, now: context.wallClock.now(),
             freshness: freshness,
-            trust: trust, storeRules: target.settings.storeRules, stated: context.health.statedLength(of: target),
+            trust: trust, storeRules: target.settings.storeRules,
+            stated: context.upstreams.health.statedLength(of: target),
             readerURL: isMirror ? nil : target.readerURL, path: target.path)
     }
 
@@ -236,7 +237,7 @@ extension OpenAsset {
 
     /// Permits ranges again once the observation that the upstream ignores or refuses them has ended.
     func reconsiderRanges() {
-        guard isWithoutRanges, !context.health.lacksRanges(target) else { return }
+        guard isWithoutRanges, !context.upstreams.health.lacksRanges(target) else { return }
         change { state in
             if state.ledger.reconsiderRanges() { state.record?.generation.acceptsRanges = nil }
             return ((), [])

@@ -135,7 +135,7 @@ final class OpenAsset: Sendable {
         self.context = context
         isForeign = false
         var ledger = FillLedger(settings: target.settings.fillSettings)
-        ledger.follow(context.paths, to: target.url)
+        ledger.follow(context.upstreams.paths, to: target.url)
         state = OrderedMutex(.openAsset, State(target: target.withoutReader, ledger: ledger))
     }
 
@@ -155,7 +155,7 @@ final class OpenAsset: Sendable {
             settings: target.settings.fillSettings, length: record.generation.length,
             acceptsRanges: record.generation.acceptsRanges, canBeContinued: isJoinable && !isSequential,
             extents: extents)
-        ledger.follow(context.paths, to: target.url)
+        ledger.follow(context.upstreams.paths, to: target.url)
         var opened = State(target: target.withoutReader, record: record, ledger: ledger, file: file)
         opened.ledger.keepsBytes = opened.keepsBytes
         opened.isSequential = isSequential

@@ -88,27 +88,20 @@ package final class AssetCache: Sendable {
         let commits = Self.commits(
             to: dependencies.store, openAssets: openAssets, space: space, latencies: upstreamLatencies, uptime: uptime)
         let diskThreads = DiskThreads(threads: settings.diskThreads)
-        let loopName = "larder-" + dependencies.random.identifier().prefix(8)
+        let upstreams = Upstreams(dependencies, settings, threads: diskThreads, uptime: uptime)
         context = EngineContext(
-            store: dependencies.store, commits: commits, upstream: dependencies.upstream, space: space,
+            store: dependencies.store, commits: commits, upstreams: upstreams, space: space,
             evictionLog: EvictionLog(
                 catalog: dependencies.store.catalog, wallClock: dependencies.wallClock, events: dependencies.events),
             counters: CacheCounters(), requestLatencies: RequestLatencies(wallClock: dependencies.wallClock),
             upstreamLatencies: upstreamLatencies, events: dependencies.events, tracer: dependencies.tracer,
             traceRecorder: AccessTraceRecorder(wallClock: dependencies.wallClock), diskThreads: diskThreads,
-            credentials: CredentialsFileCache(
-                store: dependencies.store, threads: diskThreads, directory: settings.credentialsDirectory,
-                logger: dependencies.logger),
-            accounts: OriginAccounts(dependencies, threads: diskThreads, directory: settings.credentialsDirectory),
             openAssets: openAssets, refusals: NegativeCache(),
             fillRegistry: FillRegistry(events: dependencies.events, uptime: uptime),
-            health: OriginHealth(uptime: uptime, random: dependencies.random, logger: dependencies.logger),
-            paths: UpstreamPaths(uptime: uptime),
             peers: PeerNodes(
-                upstream: dependencies.upstream, loopName: loopName, uptime: uptime,
+                upstream: upstreams.client, loopName: upstreams.loopName, uptime: uptime,
                 wallClock: dependencies.wallClock, logger: dependencies.logger),
-            wallClock: dependencies.wallClock, uptime: uptime, random: dependencies.random, logger: dependencies.logger,
-            loopName: loopName)
+            wallClock: dependencies.wallClock, uptime: uptime, random: dependencies.random, logger: dependencies.logger)
         let live = LiveCacheSettings(settings)
         let origins = OriginTable(absolute: settings.absolute, allowedHosts: settings.allowedHosts)
         resolver = AssetResolver(origins: origins, context: context)
@@ -117,14 +110,18 @@ package final class AssetCache: Sendable {
         evictor = Evictor(context: context, resolver: resolver)
         scrubber = Scrubber(context: context, evictor: evictor, schedule: settings.scrub)
         configuration = CacheConfiguration(context: context, origins: origins, settings: live)
-        encryption = EncryptionAdministration(context: context, origins: origins)
+        encryption = EncryptionAdministration(
+            store: dependencies.store, commits: commits, origins: origins, wallClock: dependencies.wallClock,
+            logger: dependencies.logger)
         reader = ContentReader(
             resolver: resolver, configuration: configuration, settings: live, clock: dependencies.clock)
         prober = Prober(context: context, resolver: resolver, clock: dependencies.clock)
         media = MediaInspector(context: context, resolver: resolver, settings: live)
         evictions = EvictionAdministration(
             context: context, resolver: resolver, evictor: evictor, encryption: encryption)
-        simulator = PolicySimulator(context: context, configuration: configuration, settings: live)
+        simulator = PolicySimulator(
+            space: space, traceRecorder: context.traceRecorder, configuration: configuration, settings: live,
+            wallClock: dependencies.wallClock)
         let prefetch = PrefetchQueue(
             catalog: dependencies.store.catalog, claims: PrefetchClaims(space: space, uptime: uptime),
             clock: dependencies.clock, wallClock: dependencies.wallClock, events: dependencies.events,
@@ -132,7 +129,9 @@ package final class AssetCache: Sendable {
         assets = AssetAdministration(
             context: context, resolver: resolver, evictor: evictor, configuration: configuration,
             prefetch: prefetch, clock: dependencies.clock, listWait: settings.listWait)
-        jobs = PrefetchJobs(prefetch: prefetch, context: context, resolver: resolver, configuration: configuration)
+        jobs = PrefetchJobs(
+            prefetch: prefetch, catalog: dependencies.store.catalog, commits: commits, resolver: resolver,
+            configuration: configuration, wallClock: dependencies.wallClock, random: dependencies.random)
         statistics = CacheStatistics(
             context: context, origins: origins, scrubber: scrubber, encryption: encryption, settings: live)
         fleet = FleetMember(
@@ -230,7 +229,7 @@ package final class AssetCache: Sendable {
                 }
             }
             group.addTask { await self.encryption.run(clock: self.clock) }
-            group.addTask { await self.context.accounts.run() }
+            group.addTask { await self.context.upstreams.accounts.run() }
             // Reads of clients have the default priority.
             group.addTask(priority: .utility) { await self.jobs.prefetch.run(in: self) }
             group.addTask {
@@ -332,7 +331,7 @@ package final class AssetCache: Sendable {
         let origins = resolver.origins
         let files = (origins.all.map(\.origin.settings) + [origins.absolute]).compactMap(\.credentialsFile)
         guard !files.isEmpty else { return }
-        try await context.credentials.reread(Set(files))
+        try await context.upstreams.credentials.reread(Set(files))
     }
 
     /// Purges or converts obsolete assets now, and after each change of an origin's form, until cancellation.

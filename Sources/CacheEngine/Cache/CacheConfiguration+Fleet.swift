@@ -31,7 +31,7 @@ extension CacheConfiguration {
             }
         }
         for origin in adopted.map(\.value) where former[origin.name] != origin.settings.addresses {
-            context.health.moved(origin.name, to: origin.settings.addresses)
+            context.upstreams.health.moved(origin.name, to: origin.settings.addresses)
         }
         if let policy { adopt(RevisedPolicy(settings: policy.value, revision: policy.revision)) }
         adoptQuotas()

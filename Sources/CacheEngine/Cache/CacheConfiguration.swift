@@ -111,16 +111,16 @@ package final class CacheConfiguration: Sendable {
     package func report(on origin: Origin) -> OriginReport {
         OriginReport(
             isConfigured: isConfigured(origin.name),
-            observations: context.health.observations(of: origin.name)
-                + context.paths.observations(of: origin.settings.addresses),
+            observations: context.upstreams.health.observations(of: origin.name)
+                + context.upstreams.paths.observations(of: origin.settings.addresses),
             uptimeZero: context.wallClock.now() - context.uptime(), addresses: addresses(of: origin))
     }
 
     /// The health of the origin's addresses: the base URL, then the mirrors.
     private func addresses(of origin: Origin) -> [CircuitFigures] {
-        context.health.circuits(of: origin).map { figures in
+        context.upstreams.health.circuits(of: origin).map { figures in
             var figures = figures
-            figures.resolved = context.upstream.addresses(of: figures.address)
+            figures.resolved = context.upstreams.client.addresses(of: figures.address)
             return figures
         }
     }
@@ -129,15 +129,15 @@ package final class CacheConfiguration: Sendable {
     /// there is no origin of that name.
     package func closeCircuits(of name: String) throws(CacheError) {
         _ = try origins.mounted(name)
-        context.health.closeCircuits(of: name)
+        context.upstreams.health.closeCircuits(of: name)
     }
 
     /// Drops the temporary beliefs about a mounted origin and its addresses. Throws `.notFound` if there is no
     /// origin of that name.
     package func forgetObservations(of name: String) throws(CacheError) {
         let addresses = try origins.mounted(name).settings.addresses
-        context.health.forgetObservations(of: name)
-        context.paths.forget(addresses)
+        context.upstreams.health.forgetObservations(of: name)
+        context.upstreams.paths.forget(addresses)
     }
 
     /// Throws `.invalidField` with the setting for which the origin cannot be mounted.
@@ -166,7 +166,9 @@ package final class CacheConfiguration: Sendable {
         let isNew = former == nil
         let revision = try await context.store.catalog.saveOrigin(origin, if: precondition)
         origins[origin.name] = OriginTable.Entry(origin: origin, revision: revision)
-        if former != origin.settings.addresses { context.health.moved(origin.name, to: origin.settings.addresses) }
+        if former != origin.settings.addresses {
+            context.upstreams.health.moved(origin.name, to: origin.settings.addresses)
+        }
         adoptQuotas()
         return (origin, revision, isNew)
     }
@@ -194,8 +196,8 @@ package final class CacheConfiguration: Sendable {
 
     /// Checks the files of an origin before it is stored. Throws `.invalidField` if one cannot be used.
     func checkFiles(of origin: Origin) async throws(CacheError) {
-        if let file = origin.settings.credentialsFile { try await context.credentials.load(file) }
-        let (upstream, tls) = (context.upstream, origin.settings.tls)
+        if let file = origin.settings.credentialsFile { try await context.upstreams.credentials.load(file) }
+        let (upstream, tls) = (context.upstreams.client, origin.settings.tls)
         try await context.diskThreads.run { try upstream.check(tls) }
     }
 
@@ -204,7 +206,7 @@ package final class CacheConfiguration: Sendable {
     private func requireURL(_ url: String, field: String) throws(CacheError) {
         let parsed: UpstreamURL
         do {
-            parsed = try context.upstream.parse(url: url)
+            parsed = try context.upstreams.client.parse(url: url)
         } catch {
             throw CacheError(.invalidField(field), error.message, cause: error)
         }

@@ -3,11 +3,13 @@ import CacheStore
 import CacheTracing
 import Logging
 
-/// The shared services that an open asset works with.
+/// The shared services that an open asset, its fills and its reads work with. Components that need a few of them get
+/// these alone.
 struct EngineContext: Sendable {
     let store: Store
     let commits: CommitQueue
-    let upstream: any Upstream
+    /// The upstreams of all origins.
+    let upstreams: Upstreams
     /// Disk usage, segments and the reservations of fills.
     let space: SpaceReservations
     let evictionLog: EvictionLog
@@ -24,18 +26,11 @@ struct EngineContext: Sendable {
     let traceRecorder: AccessTraceRecorder
     /// Threads for blocking file operations.
     let diskThreads: DiskThreads
-    let credentials: CredentialsFileCache
-    /// The accounts of the origins and the links to their content.
-    let accounts: OriginAccounts
     let openAssets: OpenAssets
     /// Stored error statuses of upstreams.
     let refusals: NegativeCache
     /// All fills in progress, for the management API.
     let fillRegistry: FillRegistry
-    /// Circuit breakers, retry budgets and latencies of upstreams.
-    let health: OriginHealth
-    /// Round-trip times and HTTP versions of upstream addresses.
-    let paths: UpstreamPaths
     /// The other nodes of the fleet.
     let peers: PeerNodes
     /// Store work that reads leave to a background task.
@@ -48,7 +43,4 @@ struct EngineContext: Sendable {
     let uptime: @Sendable () -> Duration
     let random: any RandomSource
     let logger: Logger
-    /// The name of this process in `CDN-Loop` (RFC 8586). It is unique, so that several Larder instances can be
-    /// chained.
-    let loopName: String
 }

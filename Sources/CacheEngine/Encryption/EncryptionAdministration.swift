@@ -37,7 +37,10 @@ package struct EncryptionReport: Sendable {
 
 /// Rotation of master keys, and the report on encryption.
 package final class EncryptionAdministration: Sendable {
-    private let context: EngineContext
+    private let store: Store
+    private let commits: CommitQueue
+    private let wallClock: any WallClock
+    private let logger: Logger
     private let origins: OriginTable
     private let rotations: AsyncStream<Void>
     private let begun: AsyncStream<Void>.Continuation
@@ -47,8 +50,13 @@ package final class EncryptionAdministration: Sendable {
     private let lockedFiles = Atomic(0)
     private let isLogUnemptied = Atomic(false)
 
-    init(context: EngineContext, origins: OriginTable) {
-        self.context = context
+    init(
+        store: Store, commits: CommitQueue, origins: OriginTable, wallClock: any WallClock, logger: Logger
+    ) {
+        self.store = store
+        self.commits = commits
+        self.wallClock = wallClock
+        self.logger = logger
         self.origins = origins
         (rotations, begun) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
@@ -57,17 +65,17 @@ package final class EncryptionAdministration: Sendable {
     package var missingKeyFiles: Int { lockedFiles.load(ordering: .relaxed) }
 
     package func report() async throws(CacheError) -> EncryptionReport {
-        let (keys, used) = (context.store.masterKeys, try await context.store.masterKeyUse())
+        let (keys, used) = (store.masterKeys, try await store.masterKeyUse())
         let use = Dictionary(uniqueKeysWithValues: used.map { ($0.id, $0) })
         let (available, active) = (keys.ids, keys.activeID)
         var reported: [EncryptionReport.Origin] = []
         for origin in origins.all.map(\.origin) {
             let isEncrypted = origin.settings.isEncrypted
-            let left = try await context.store.catalog.assetCount(of: origin.name, encrypted: !isEncrypted)
+            let left = try await store.catalog.assetCount(of: origin.name, encrypted: !isEncrypted)
             guard isEncrypted || left > 0 else { continue }
             reported.append(.init(name: origin.name, isEncrypted: isEncrypted, assetsLeft: left))
         }
-        let rotation = try await context.store.rotation()
+        let rotation = try await store.rotation()
         return EncryptionReport(
             keys: Set(available).union(use.keys).sorted().map { id in
                 EncryptionReport.Key(
@@ -81,17 +89,17 @@ package final class EncryptionAdministration: Sendable {
     /// Begins to seal the keys of all files under the active master key. Throws `conflict` without one, and while a
     /// rotation to it runs.
     package func rotate() async throws(CacheError) -> EncryptionReport {
-        guard let active = context.store.masterKeys.activeID else {
+        guard let active = store.masterKeys.activeID else {
             throw CacheError(
                 .conflict, "There is no active master key; set encryption.keysDirectory or encryption.keyCommand.")
         }
-        let rotation = try await context.store.rotation()
+        let rotation = try await store.rotation()
         if let rotation, rotation.finishedAt == nil, rotation.activeKey == active {
             throw CacheError(.conflict, "A rotation to the master key \"\(active)\" is running already.")
         }
-        try await context.commits.flush()
-        let new = try await context.store.beginRotation(at: context.wallClock.now())
-        context.logger.notice(
+        try await commits.flush()
+        let new = try await store.beginRotation(at: wallClock.now())
+        logger.notice(
             "rotation of the master key begins", metadata: ["key": "\(new.activeKey)", "files": "\(new.files)"])
         begun.yield()
         return try await report()
@@ -116,11 +124,11 @@ package final class EncryptionAdministration: Sendable {
     private func carryOut(_ clock: some Clock<Duration>) async {
         while !Task.isCancelled {
             do throws(CacheError) {
-                guard let rotation = try await context.store.rotation(), rotation.finishedAt == nil else { return }
-                let next = try await context.store.rotate(rotation, at: context.wallClock.now())
+                guard let rotation = try await store.rotation(), rotation.finishedAt == nil else { return }
+                let next = try await store.rotate(rotation, at: wallClock.now())
                 fault.withLock { $0 = nil }
                 if next.finishedAt != nil {
-                    context.logger.notice(
+                    logger.notice(
                         "rotation of the master key is done",
                         metadata: [
                             "key": "\(next.activeKey)", "files": "\(next.filesDone)", "locked": "\(next.filesLocked)",
@@ -132,7 +140,7 @@ package final class EncryptionAdministration: Sendable {
                     return fault != error.message
                 }
                 if isNew {
-                    context.logger.error("rotation of the master key waits", metadata: ["error": "\(error.message)"])
+                    logger.error("rotation of the master key waits", metadata: ["error": "\(error.message)"])
                 }
                 try? await clock.sleep(for: .seconds(5))  // fails only when cancelled
             }
@@ -141,12 +149,12 @@ package final class EncryptionAdministration: Sendable {
 
     private func countLocked() async {
         // After an error the last count stays.
-        guard let use = try? await context.store.masterKeyUse() else { return }
+        guard let use = try? await store.masterKeyUse() else { return }
         let missing = use.filter { !$0.isAvailable }
         let locked = missing.reduce(0) { $0 + $1.files }
         let before = lockedFiles.exchange(locked, ordering: .relaxed)
         guard locked > 0, before == 0 else { return }
-        context.logger.error(
+        logger.error(
             "the master key of stored files is missing",
             metadata: ["files": "\(locked)", "keys": "\(missing.map(\.id).sorted().joined(separator: " "))"])
     }
@@ -155,8 +163,8 @@ package final class EncryptionAdministration: Sendable {
     func emptyLogLater() { isLogUnemptied.store(true, ordering: .relaxed) }
 
     private func emptyLog() async {
-        guard isLogUnemptied.load(ordering: .relaxed), await context.store.emptyLog() else { return }
+        guard isLogUnemptied.load(ordering: .relaxed), await store.emptyLog() else { return }
         isLogUnemptied.store(false, ordering: .relaxed)
-        context.logger.notice("the log of the catalog was emptied after an erasure")
+        logger.notice("the log of the catalog was emptied after an erasure")
     }
 }

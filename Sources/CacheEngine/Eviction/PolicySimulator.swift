@@ -25,9 +25,11 @@ package struct PolicyCurve: Sendable {
 
 /// Replays the recorded reads under other policies and capacities.
 package struct PolicySimulator: Sendable {
-    let context: EngineContext
+    let space: SpaceReservations
+    let traceRecorder: AccessTraceRecorder
     let configuration: CacheConfiguration
     let settings: LiveCacheSettings
+    let wallClock: any WallClock
 
     /// The maximum number of replayed reads over all combinations; it takes a few seconds.
     private static let mostSteps = 4 << 20
@@ -38,10 +40,10 @@ package struct PolicySimulator: Sendable {
     package func simulations(
         of algorithms: [EvictionAlgorithm], at capacities: [Int64], within window: Duration
     ) async -> SimulationResults {
-        let (now, usedShare) = (context.wallClock.now(), configuration.policy.settings.usedShare)
+        let (now, usedShare) = (wallClock.now(), configuration.policy.settings.usedShare)
         let pairs = algorithms.flatMap { algorithm in capacities.map { (algorithm, $0) } }
         let price = settings.current.settings.pricePerGigabyte
-        return await context.traceRecorder.play { trace in
+        return await traceRecorder.play { trace in
             let trace = trace.sampled(atMost: Self.mostSteps / max(1, pairs.count))
             let covered = trace.covered(within: window, until: now)
             return SimulationResults(
@@ -56,10 +58,10 @@ package struct PolicySimulator: Sendable {
     /// The miss-ratio curve of the policy in force, from a tenth to four times its capacity. Without a capacity, the
     /// used bytes take its place.
     package func policyCurve(within window: Duration) async -> PolicyCurve {
-        let (now, policy) = (context.wallClock.now(), configuration.policy.settings)
-        let capacity = policy.capacityBytes ?? max(1, context.space.with { $0.usedBytes })
+        let (now, policy) = (wallClock.now(), configuration.policy.settings)
+        let capacity = policy.capacityBytes ?? max(1, space.with { $0.usedBytes })
         let capacities = Self.multiples.map { Int64(saturating: Double(capacity) * $0) }
-        return await context.traceRecorder.play { trace in
+        return await traceRecorder.play { trace in
             let covered = trace.covered(within: window, until: now)
             return PolicyCurve(
                 algorithm: policy.algorithm, capacityBytes: capacity, window: now.since(covered.start),

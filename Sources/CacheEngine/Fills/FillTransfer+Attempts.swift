@@ -16,9 +16,9 @@ extension FillTransfer {
         guard isWanted, let target else { throw Self.unwanted }
         guard let held = attempt.permit else { return }
         do throws(CacheError) {
-            let permit = try context.health.readmit(held, of: target)
+            let permit = try context.upstreams.health.readmit(held, of: target)
             state.withLock { $0.attempts[number].permit = permit }
-            if attempt.isHedge, !context.health.takeRetry(target) {
+            if attempt.isHedge, !context.upstreams.health.takeRetry(target) {
                 throw CacheError(.cancelled, "The origin's retry budget is exhausted.")
             }
         } catch {
@@ -39,14 +39,14 @@ extension FillTransfer {
     private func hedge(_ target: AssetTarget) {
         let (addresses, priority, attempts) = state.withLock { ($0.addresses, $0.desired.priority, $0.attempts.count) }
         guard attempts == 1, fillRequest.mayBeHedged, priority != .prefetch,
-            let delay = context.health.hedgeDelay(target)
+            let delay = context.upstreams.health.hedgeDelay(target)
         else {
             return
         }
         // Without an admissible address there is no hedge.
-        let permit = try? context.health.admit(
+        let permit = try? context.upstreams.health.admit(
             target, of: addresses.count, from: 1 % addresses.count, without: retry.skipped,
-            failing: context.failing(addresses), mayProbe: false)
+            failing: context.upstreams.failing(addresses), mayProbe: false)
         if let permit { send(permit, to: addresses[permit.address], delay: delay, isHedge: true) }
     }
 
@@ -106,7 +106,7 @@ extension FillTransfer {
                 return (state.target, state.access)
             }
             guard case .upstreamRefused = error.code, let target, let access else { return .refuse(error) }
-            return .refuse(context.accounts.refusal(access, of: target, after: head) ?? error)
+            return .refuse(context.upstreams.accounts.refusal(access, of: target, after: head) ?? error)
         }
     }
 
@@ -117,7 +117,7 @@ extension FillTransfer {
                 state.target.flatMap { target in state.access.map { (target, $0) } }
             })
         else { return false }
-        return context.accounts.isRepeatable(access, of: target, after: head)
+        return context.upstreams.accounts.isRepeatable(access, of: target, after: head)
     }
 
     /// Accepts a body and returns its destination and limits.
@@ -125,7 +125,7 @@ extension FillTransfer {
         let (answered, target) = state.withLock { ($0.head, $0.target) }
         let isOfPeer = isOfPeer(number)
         if !isOfPeer, let answered, let target {
-            context.accounts.learn(answered, of: target)
+            context.upstreams.accounts.learn(answered, of: target)
             observe(answered)
         }
         win(number, with: body(range, file))
@@ -151,15 +151,16 @@ extension FillTransfer {
     private func observe(_ head: UpstreamHead) {
         let target = asset.target
         guard (200..<300).contains(head.status), asset.record?.generation.passedStatus == nil else { return }
-        context.health.stored(target)
-        if head.status == 206 { return context.health.supportsRanges(target) }
+        context.upstreams.health.stored(target)
+        if head.status == 206 { return context.upstreams.health.supportsRanges(target) }
         if let refusal = retry.rangeRefusal {
             let text =
                 if case .upstreamRefused(let status, _) = refusal { "Status \(status)" } else { "No usable range" }
             let evidence = "\(text) for a request with Range, \(head.status) for the same request without it."
-            context.health.observed(.rangesRefused, of: target, evidence: evidence)
+            context.upstreams.health.observed(.rangesRefused, of: target, evidence: evidence)
         } else if asset.isWithoutRanges {
-            context.health.observed(.rangesIgnored, of: target, evidence: "Status \(head.status) and the whole body.")
+            context.upstreams.health.observed(
+                .rangesIgnored, of: target, evidence: "Status \(head.status) and the whole body.")
         }
     }
 
@@ -169,7 +170,7 @@ extension FillTransfer {
         let (target, url) = state.withLock { state in
             (state.target, state.addresses.dropFirst(state.attempts[number].permit?.address ?? 0).first)
         }
-        if let target, let url { context.health.redirected(head, of: target, from: url) }
+        if let target, let url { context.upstreams.health.redirected(head, of: target, from: url) }
     }
 
     private static let lost = CacheError(.cancelled, "The other request of this fill was answered first.")
@@ -179,7 +180,7 @@ extension FillTransfer {
         let (target, startedAt) = state.withLock { ($0.target, $0.attempts[number].startedAt) }
         guard let target, let startedAt else { return }
         let time = context.uptime() - startedAt
-        context.health.answered(target, after: time)
+        context.upstreams.health.answered(target, after: time)
         context.upstreamLatencies.answered(origin: target.originName, after: time)
     }
 
@@ -208,13 +209,13 @@ extension FillTransfer {
         context.counters.hedgeWon(origin: target.originName)
         // The loser would have taken even longer. Without its time, slow responses would be missing from the
         // percentile.
-        if let loser { context.health.answered(target, after: now - loser) }
+        if let loser { context.upstreams.health.answered(target, after: now - loser) }
     }
 
     /// Logs that a mirror's response is not trusted, at most once a minute for each origin.
     private func complain(_ error: CacheError, of attempt: Attempt) {
         guard let permit = attempt.permit, let target = state.withLock({ $0.target }),
-            context.health.mayComplain(target)
+            context.upstreams.health.mayComplain(target)
         else { return }
         context.logger.warning(
             "a mirror's content differs from its origin's; the mirror's response was discarded",
@@ -266,7 +267,7 @@ extension FillTransfer {
             state.attempts[number].isSettled = true
             return (state.attempts[number].permit, state.target?.settings.circuitBreaker)
         }
-        if let permit { context.health.settle(permit, evidence, by: settings) }
+        if let permit { context.upstreams.health.settle(permit, evidence, by: settings) }
     }
 }
 

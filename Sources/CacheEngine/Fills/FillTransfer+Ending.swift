@@ -115,7 +115,7 @@ extension FillTransfer {
         guard !isItem || next.waited == .zero else { return nil }
         // Beyond the configured retries the asset ends the fill by itself, and no budget is consumed.
         let isLast = !next.isFree && failureCount >= target.settings.retries
-        return isLast || context.health.takeRetry(target) ? next : nil
+        return isLast || context.upstreams.health.takeRetry(target) ? next : nil
     }
 
     /// Reports the end to the asset; after a 401, as soon as the origin's credentials have been read again.
@@ -124,7 +124,7 @@ extension FillTransfer {
         guard case .upstreamRefused(401, _) = error?.code, !retry.hasNewCredentials, next?.skipsPeers != true,
             let credentials = asset.target.settings.credentialsFile
         else { return leave(error, next) }
-        context.credentials.reread(credentials) { [self] in leave(error, .withNewCredentials) }
+        context.upstreams.credentials.reread(credentials) { [self] in leave(error, .withNewCredentials) }
     }
 
     /// Reports the end to the asset and releases the hold on it.

@@ -199,8 +199,8 @@ final class FillTransfer: Sendable {
     /// Obtains the credentials and the link of the request if the origin needs them, then starts the first attempt.
     func launch() {
         let target = target
-        context.accounts.open(
-            target, for: fillRequest.isContinuation ? .continuation : .description, context: context
+        context.upstreams.accounts.open(
+            target, for: fillRequest.isContinuation ? .continuation : .description, over: context.upstreams
         ) { [self] result in
             switch result {
             case .success(let access): launch(target, access)
@@ -212,8 +212,8 @@ final class FillTransfer: Sendable {
     /// Starts the first attempt, at the first admissible address.
     private func launch(_ target: AssetTarget, _ access: UpstreamAccess) {
         state.withLock { $0.source = .upstream }
-        let addresses = access.link.map { [$0.url] } ?? context.addresses(of: target)
-        let isPlain = retry.isPlain || fillRequest.isOpening && context.health.refusesRanges(target)
+        let addresses = access.link.map { [$0.url] } ?? context.upstreams.addresses(of: target)
+        let isPlain = retry.isPlain || fillRequest.isOpening && context.upstreams.health.refusesRanges(target)
         let (failureCount, isCancelled) = state.withLock { state in
             state.target = target
             state.access = access
@@ -224,11 +224,11 @@ final class FillTransfer: Sendable {
         guard !isCancelled else {
             return refuse(Self.unwanted)
         }
-        if failureCount == 0, !retry.isAgain { context.health.asked(target) }
+        if failureCount == 0, !retry.isAgain { context.upstreams.health.asked(target) }
         do throws(CacheError) {
-            let permit = try context.health.admit(
+            let permit = try context.upstreams.health.admit(
                 target, of: addresses.count, from: retry.address % addresses.count, without: retry.skipped,
-                failing: context.failing(addresses))
+                failing: context.upstreams.failing(addresses))
             send(permit, to: addresses[permit.address], delay: delay(after: failureCount), isHedge: false)
         } catch {
             refuse(error)
@@ -266,7 +266,7 @@ final class FillTransfer: Sendable {
 
     /// Starts the transfer of an attempt.
     func start(_ request: UpstreamRequest, as number: Int) {
-        let transfer = context.upstream.start(request, delivering: TransferAttempt(of: self, number: number))
+        let transfer = context.upstreams.client.start(request, delivering: TransferAttempt(of: self, number: number))
         state.withLock { state in
             if !state.attempts[number].isOver { state.attempts[number].transfer = transfer }
         }

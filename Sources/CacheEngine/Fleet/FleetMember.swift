@@ -384,7 +384,7 @@ package final class FleetMember: Sendable {
         }
         let policy = configuration.policy.settings
         let node = FleetNode(
-            name: settings.node, store: record.store, process: context.loopName, url: settings.url,
+            name: settings.node, store: record.store, process: context.upstreams.loopName, url: settings.url,
             version: settings.version,
             state: state.withLock { $0.readiness.rawValue },
             purges: record.purges, capacityBytes: policy.capacityBytes, usedBytes: context.space.with { $0.usedBytes },

@@ -82,7 +82,7 @@ extension MediaInspector {
     }
 
     private func expansion(of target: AssetTarget) -> PlaylistExpansion {
-        PlaylistExpansion(play: PlayRequest(time: 0..<0), target: target, upstream: context.upstream)
+        PlaylistExpansion(play: PlayRequest(time: 0..<0), target: target, upstream: context.upstreams.client)
     }
 
     /// Finds the assets of the files of a rendition. A file that the caller must not read has none.

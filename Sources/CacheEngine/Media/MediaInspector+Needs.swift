@@ -29,7 +29,7 @@ extension MediaInspector {
             // Its files would be fetched with other credentials than those that opened it.
             guard !asset.target.isReadersOwn else { throw AssetTarget.readerRequired }
             let expansion = PlaylistExpansion(
-                play: try play.resolved(in: playlist), target: asset.target, upstream: context.upstream)
+                play: try play.resolved(in: playlist), target: asset.target, upstream: context.upstreams.client)
             var files: [MediaNeeds.File] = []
             for file in expansion.files(of: playlist) {
                 files += await needs(of: file, owner: owner, depth: depth + 1)

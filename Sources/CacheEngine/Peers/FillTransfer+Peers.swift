@@ -75,7 +75,7 @@ extension FillTransfer {
             guard !state.isPlain, !state.isOver, !state.desired.isCancelled else { return false }
             // A queued request too: transfers from nodes leave half of the permits (``PeerSettings/maxTransfers``).
             guard state.source != .upstream else { return true }
-            let isFirst = context.loopName < name
+            let isFirst = context.upstreams.loopName < name
             state.hasDeferred = state.hasDeferred || !isFirst && state.source != .peer
             return isFirst
         }

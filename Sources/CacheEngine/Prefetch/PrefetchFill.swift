@@ -160,7 +160,7 @@ struct PrefetchFill {
                 guard !asset.target.isReadersOwn else { throw AssetTarget.readerRequired }
                 let own = try play.resolved(in: playlist)
                 item.ranges = []
-                children = PlaylistExpansion(play: own, target: asset.target, upstream: context.upstream)
+                children = PlaylistExpansion(play: own, target: asset.target, upstream: context.upstreams.client)
                     .files(of: playlist).map { [item] in $0.item(of: item) }
                 tally.resolved([], playlist.result(from: own.time))
             }

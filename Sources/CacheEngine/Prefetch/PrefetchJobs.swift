@@ -4,9 +4,12 @@ import CacheStore
 /// Creates, lists and changes prefetch jobs for the management API.
 package struct PrefetchJobs: Sendable {
     let prefetch: PrefetchQueue
-    let context: EngineContext
+    let catalog: Catalog
+    let commits: CommitQueue
     let resolver: AssetResolver
     let configuration: CacheConfiguration
+    let wallClock: any WallClock
+    let random: any RandomSource
     /// The time after which a list saves no further changes.
     private static let listWait = Duration.milliseconds(50)
 
@@ -21,7 +24,7 @@ package struct PrefetchJobs: Sendable {
         -> JobSnapshot
     {
         var record = try order.record(
-            id: context.random.identifier(), at: context.wallClock.now(), maxItems: prefetch.limits.jobItems)
+            id: random.identifier(), at: wallClock.now(), maxItems: prefetch.limits.jobItems)
         try await measure(&record)
         let key = idempotencyKey.map { IdempotencyKey(key: $0, bodyHash: order.fingerprint) }
         switch try await prefetch.submit(record, idempotency: key) {
@@ -39,13 +42,13 @@ package struct PrefetchJobs: Sendable {
     ) async throws(CacheError) -> (items: [JobSnapshot], nextCursor: String?) {
         // The states of a large job can take long to save.
         await prefetch.saveLogged(within: Self.listWait)
-        let page = try await context.store.catalog.jobPage(query)
+        let page = try await catalog.jobPage(query)
         return (page.items.map { prefetch.scheduled($0.record.id) ?? $0 }, page.nextCursor)
     }
 
     /// The number of jobs on all pages of a list.
     package func count(_ query: JobQuery) async throws(CacheError) -> Int {
-        try await context.store.catalog.jobCount(query)
+        try await catalog.jobCount(query)
     }
 
     /// The job with this identifier. Throws `.notFound`.
@@ -61,7 +64,7 @@ package struct PrefetchJobs: Sendable {
             let page = JobItemPage(items, at: place)
             return (page.items, page.nextCursor)
         }
-        guard let page = try await context.store.catalog.jobItems(id, limit: limit, cursor: cursor) else {
+        guard let page = try await catalog.jobItems(id, limit: limit, cursor: cursor) else {
             throw PrefetchQueue.unknown(id)
         }
         return (page.items, page.nextCursor)
@@ -70,8 +73,8 @@ package struct PrefetchJobs: Sendable {
     /// Cancels a job; the fetched bytes stay in the cache. A finished job is not changed. Throws `.notFound`.
     package func cancel(_ id: String) async throws(CacheError) -> JobSnapshot {
         if prefetch.look({ !$0.contains(id) }) {
-            guard let stored = try await context.store.catalog.jobSnapshot(id) else { throw PrefetchQueue.unknown(id) }
-            if !stored.record.state.isFinished, let record = try await context.store.catalog.job(id) {
+            guard let stored = try await catalog.jobSnapshot(id) else { throw PrefetchQueue.unknown(id) }
+            if !stored.record.state.isFinished, let record = try await catalog.job(id) {
                 _ = prefetch.add(record)
             }
         }
@@ -88,7 +91,7 @@ package struct PrefetchJobs: Sendable {
     ///
     /// Throws `.conflict` while the job is not finished, and `.notFound`.
     package func retry(_ id: String, by owner: TokenOwner? = nil) async throws(CacheError) -> JobSnapshot {
-        let now = context.wallClock.now()
+        let now = wallClock.now()
         try await prefetch.resubmit(id) { $0.begunAgain(at: now, by: owner) }
         return try await prefetch.job(id)
     }
@@ -106,8 +109,8 @@ package struct PrefetchJobs: Sendable {
         var ids: [AssetID?] = []
         for item in record.items { ids.append(try await check(item)) }
         // Lengths that were learned a moment ago must be in the catalog.
-        try await context.commits.flush()
-        let sizes = try await context.store.catalog.sizes(of: Set(ids.compactMap(\.self)))
+        try await commits.flush()
+        let sizes = try await catalog.sizes(of: Set(ids.compactMap(\.self)))
         let capacity = configuration.policy.settings.capacityBytes ?? .max
         for (index, id) in ids.enumerated() where record.items[index].play == nil {
             guard let length = id.flatMap({ sizes[$0]?.length }),

@@ -34,9 +34,11 @@ extension PrefetchQueue {
         // An item that cannot be resolved has no upstream to wait for: its error is final.
         guard !Task.isCancelled, let target = try? await cache.resolver.resolve(item.reference) else { return nil }
         var conditions = ItemWait.Conditions()
-        conditions.circuitPause = context.health.pause(of: target, of: context.addresses(of: target).count)
-        conditions.lacksCredentials = context.accounts.lacksCredentials(target.originName, target.settings.auth)
-        conditions.isBudgetExhausted = context.health.isBudgetExhausted(of: target)
+        conditions.circuitPause = context.upstreams.health.pause(
+            of: target, of: context.upstreams.addresses(of: target).count)
+        conditions.lacksCredentials = context.upstreams.accounts.lacksCredentials(
+            target.originName, target.settings.auth)
+        conditions.isBudgetExhausted = context.upstreams.health.isBudgetExhausted(of: target)
         conditions.permitsRetries = target.settings.retries > 0
         conditions.isDiskFull = isDiskFull
         guard let (cause, time) = ItemWait.after(error.code, under: conditions) else { return nil }
@@ -56,13 +58,15 @@ extension PrefetchQueue {
             let origin = cache.resolver.origins[hold.party]?.origin
             switch hold.cause {
             case .circuit:
-                switch cache.context.health.circuit(of: hold.party, at: origin?.settings.addresses) {
+                switch cache.context.upstreams.health.circuit(of: hold.party, at: origin?.settings.addresses) {
                 case .closed: ended.append(hold)
                 case .open(let until) where until <= cache.context.uptime(): probed.append(hold)
                 case .open, .halfOpen: break
                 }
             case .credentials:
-                let isMissing = origin.map { cache.context.accounts.lacksCredentials($0.name, $0.settings.auth) }
+                let isMissing = origin.map {
+                    cache.context.upstreams.accounts.lacksCredentials($0.name, $0.settings.auth)
+                }
                 if isMissing != true { ended.append(hold) }
             case .disk:
                 let now = DiskState(of: cache.context)

@@ -123,8 +123,8 @@ extension ContentReader {
         do { _ = try target.authorized(by: target.forwarded) } catch {
             return Explanation.Source(mirrors: mirrors, whyNot: error)
         }
-        let addresses = context.addresses(of: target)
-        let (place, whyNot) = context.health.foresee(target, of: addresses.count)
+        let addresses = context.upstreams.addresses(of: target)
+        let (place, whyNot) = context.upstreams.health.foresee(target, of: addresses.count)
         let isShared = target.settings.forwarded.isEmpty && !target.keepsNothing
         return Explanation.Source(
             url: place.map { addresses[$0].withoutQuery }, mirrors: mirrors,

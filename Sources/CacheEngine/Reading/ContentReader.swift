@@ -28,7 +28,7 @@ package final class ContentReader: Sendable {
     }
 
     /// The name of this process in `CDN-Loop` (RFC 8586).
-    package var loopName: String { context.loopName }
+    package var loopName: String { context.upstreams.loopName }
 
     // MARK: Reads
 
@@ -439,7 +439,7 @@ package final class ContentReader: Sendable {
         } catch  where error.code == .storageCorrupt {
             return try unkept(target, attempt)
         }
-        if context.upstream.queuedForReaders >= settings.current.settings.maxQueuedFills,
+        if context.upstreams.client.queuedForReaders >= settings.current.settings.maxQueuedFills,
             !isServedUnasked(asset, attempt)
         {
             context.openAssets.release(asset)

@@ -42,13 +42,13 @@ package final class CacheStatistics: Sendable {
         let idle = Dictionary(uniqueKeysWithValues: mounted.map { ($0.name, TrafficFigures()) })
         let figures = context.counters.origins().merging(idle) { counted, _ in counted }.sorted { $0.key < $1.key }
         let circuits = mounted.filter { $0.settings.circuitBreaker != nil }
-            .map { ($0.name, context.health.circuits(of: $0)) }
+            .map { ($0.name, context.upstreams.health.circuits(of: $0)) }
         let (used, capacity, quotas) = context.space.with {
             ($0.usedBytes, $0.settings.capacityBytes, $0.quotaStandings)
         }
         let evictions = context.counters.evictions
         let accounts = mounted.compactMap { origin in
-            origin.settings.auth.kind.map { (origin.name, context.accounts.figures(of: origin.name, $0)) }
+            origin.settings.auth.kind.map { (origin.name, context.upstreams.accounts.figures(of: origin.name, $0)) }
         }
         let now = context.wallClock.now()
         var integrity = context.counters.integrity
@@ -57,7 +57,8 @@ package final class CacheStatistics: Sendable {
             startedAt: startedAt, uptime: now.since(startedAt),
             all: figures.reduce(into: TrafficFigures()) { $0.add($1.value) },
             origins: figures.map { (name: $0.key, figures: $0.value) },
-            circuits: Dictionary(uniqueKeysWithValues: circuits), failingServers: context.health.failingServers(),
+            circuits: Dictionary(uniqueKeysWithValues: circuits),
+            failingServers: context.upstreams.health.failingServers(),
             store: StatsSnapshot.StoreFigures(
                 isDamaged: context.store.isDamaged, assets: Int64(counts.totals.assets),
                 extents: Int64(counts.totals.extents), cachedBytes: counts.totals.cachedBytes, diskBytes: used,
@@ -88,7 +89,7 @@ package final class CacheStatistics: Sendable {
     }
 
     /// The load of upstream transfers at this moment.
-    package var transferLoad: TransferLoad { context.upstream.load }
+    package var transferLoad: TransferLoad { context.upstreams.client.load }
 
     /// The most read assets, in the given order.
     package func top(by order: TopOrder, limit: Int) -> [TopAsset] { context.counters.top(by: order, limit: limit) }

@@ -5,17 +5,17 @@ import CacheTracing
 /// are obtained and the request is repeated once. Mirrors are not asked: only the origin defines its content.
 struct HeadProbe {
     let target: AssetTarget
-    let context: EngineContext
+    let upstreams: Upstreams
     let priority: TransferPriority
     let trace: FillTrace
     /// Whether other credentials or another link were obtained; this happens once in a probe.
     private var hasNewCredentials = false
 
-    init(target: AssetTarget, context: EngineContext, priority: TransferPriority) {
+    init(target: AssetTarget, over upstreams: Upstreams, tracer: Tracer, priority: TransferPriority) {
         self.target = target
-        self.context = context
+        self.upstreams = upstreams
         self.priority = priority
-        trace = FillTrace("probe", tracer: context.tracer)
+        trace = FillTrace("probe", tracer: tracer)
     }
 
     /// Returns the response head of a request. Throws `ProbeFailure` if there is none, and for a target that only a
@@ -24,18 +24,18 @@ struct HeadProbe {
         _ method: UpstreamRequest.Method, for window: UpstreamRequest.Window
     ) async throws(ProbeFailure) -> UpstreamHead {
         do { _ = try target.authorized(by: target.forwarded) } catch { throw ProbeFailure(error: error) }
-        context.health.asked(target)
+        upstreams.health.asked(target)
         let access = try await access()
         let head = try await head(method, window, access)
         guard !hasNewCredentials else { return head }
         if head.status == 401, let file = target.settings.credentialsFile {
             await withCheckedContinuation { continuation in
-                context.credentials.reread(file) { continuation.resume() }
+                upstreams.credentials.reread(file) { continuation.resume() }
             }
         } else {
             // Some links are for GET only.
             guard method == .get || access.link == nil,
-                context.accounts.isRepeatable(access, of: target, after: head)
+                upstreams.accounts.isRepeatable(access, of: target, after: head)
             else { return head }
         }
         hasNewCredentials = true
@@ -44,7 +44,7 @@ struct HeadProbe {
 
     private func access() async throws(ProbeFailure) -> UpstreamAccess {
         do {
-            return try await context.accounts.access(to: target, for: .description, context: context)
+            return try await upstreams.accounts.access(to: target, for: .description, over: upstreams)
         } catch {
             throw ProbeFailure(error: error)
         }
@@ -53,7 +53,7 @@ struct HeadProbe {
     private func head(
         _ method: UpstreamRequest.Method, _ window: UpstreamRequest.Window, _ access: UpstreamAccess
     ) async throws(ProbeFailure) -> UpstreamHead {
-        var request = context.request(to: target, priority: priority)
+        var request = upstreams.request(to: target, priority: priority)
         request.method = method
         request.window = window
         if let link = access.link { request.url = link.url }
@@ -61,9 +61,9 @@ struct HeadProbe {
         target.propagate(trace.context, in: &request.headers)
         let permit = try leave()
         do {
-            let head = try await context.upstream.head(of: request)
+            let head = try await upstreams.client.head(of: request)
             settle(permit, OriginHealth.Evidence(status: head.status))
-            if head.status < 300 { context.health.redirected(head, of: target, from: request.url) }
+            if head.status < 300 { upstreams.health.redirected(head, of: target, from: request.url) }
             trace.span?.describe(target, method, status: head.status)
             return head
         } catch {
@@ -76,10 +76,10 @@ struct HeadProbe {
 
     /// A permit for the origin's own address; throws if its circuit is open.
     private func leave() throws(ProbeFailure) -> OriginHealth.Permit {
-        do { return try context.health.admit(target) } catch { throw ProbeFailure(error: error) }
+        do { return try upstreams.health.admit(target) } catch { throw ProbeFailure(error: error) }
     }
 
     private func settle(_ permit: OriginHealth.Permit, _ evidence: OriginHealth.Evidence) {
-        context.health.settle(permit, evidence, by: target.settings.circuitBreaker)
+        upstreams.health.settle(permit, evidence, by: target.settings.circuitBreaker)
     }
 }

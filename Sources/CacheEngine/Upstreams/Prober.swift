@@ -27,7 +27,9 @@ package struct Prober: Sendable {
             }
             return try await withDeadline(timeout, .total, clock: clock) { [self] () async throws(CacheError) in
                 try await ask(
-                    asset, HeadProbe(target: target, context: context, priority: priority), within: timeout)
+                    asset,
+                    HeadProbe(target: target, over: context.upstreams, tracer: context.tracer, priority: priority),
+                    within: timeout)
             }
         } catch {
             throw error.cause as? ProbeFailure ?? ProbeFailure(error: error)
@@ -55,18 +57,18 @@ package struct Prober: Sendable {
         if judgement.refusesRange {
             let refused = head.status
             if let stated = StatedLength(head, now: context.wallClock.now()) {
-                context.health.stated(stated, by: asset.target)
+                context.upstreams.health.stated(stated, by: asset.target)
             }
             head = try await ask(.get, .whole, &question)
             judgement = judge(head, of: asset, window: .whole)
             if judgement.storesBody {
-                context.health.observed(
+                context.upstreams.health.observed(
                     .rangesRefused, of: asset.target,
                     evidence:
                         "Status \(refused) for a request with Range, \(head.status) for the same request without it.")
             }
         } else if case .window = judgement {
-            context.health.supportsRanges(asset.target)
+            context.upstreams.health.supportsRanges(asset.target)
         }
         guard !(300..<400).contains(head.status) else {
             let error = CacheError(
@@ -168,7 +170,7 @@ package struct Prober: Sendable {
         WindowExpectation(
             window: window, known: nil, now: context.wallClock.now(), freshness: asset.freshness,
             trust: asset.target.settings.trustValidators, storeRules: asset.target.settings.storeRules,
-            stated: context.health.statedLength(of: asset.target), path: asset.target.path)
+            stated: context.upstreams.health.statedLength(of: asset.target), path: asset.target.path)
     }
 
     private func report(

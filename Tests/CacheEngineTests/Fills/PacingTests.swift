@@ -53,7 +53,7 @@ import Testing
         try await bench.cache { $0.readAheadBytes = 1 << 20 }.run { cache in
             let read = try await open(cache)
             var position = try await take(100_000, from: 0, of: read, bench.asset)
-            let isResting = try await eventually { cache.context.upstream.load.paused == 1 }
+            let isResting = try await eventually { cache.context.upstreams.client.load.paused == 1 }
             let fetched = try await cache.openAsset()?.look { $0.ledger.extents.byteCount } ?? 0
             position = try await take(Self.size, from: position, of: read, bench.asset)
             read.finish(.sent)
@@ -72,7 +72,7 @@ import Testing
         try await bench.cache { $0.readAheadBytes = 1 << 20 }.run { cache in
             let read = try await open(cache)
             var position = try await take(100_000, from: 0, of: read, bench.asset)
-            let isResting = try await eventually { cache.context.upstream.load.paused == 1 }
+            let isResting = try await eventually { cache.context.upstreams.client.load.paused == 1 }
             position = try await take(Self.size, from: position, of: read, bench.asset)
             read.finish(.sent)
 

@@ -22,7 +22,7 @@ import Testing
                 group.addTask { try await cache.body(of: "1.mp4", 0..<10_000).bytes.count }
                 let isUnderWay = try await eventually { !upstream.requests(for: "/1.mp4").isEmpty }
                 group.addTask { try await cache.body(of: "2.mp4", 0..<10_000).bytes.count }
-                let isFull = try await eventually { cache.context.upstream.queuedForReaders == 1 }
+                let isFull = try await eventually { cache.context.upstreams.client.queuedForReaders == 1 }
                 #expect(isUnderWay && isFull)
 
                 await #expect { try await cache.body(of: "3.mp4", 0..<10_000) } throws: { error in

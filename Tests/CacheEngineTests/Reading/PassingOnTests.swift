@@ -105,7 +105,7 @@ import Testing
             var position: Int64 = 0
             while position < 6 << 20, let buffer = try await read.next() { position += Int64(buffer.readableBytes) }
             let asset = try #require(cache.context.openAssets.detached.first)
-            #expect(try await eventually { cache.context.upstream.load.paused == 1 })
+            #expect(try await eventually { cache.context.upstreams.client.load.paused == 1 })
             #expect(
                 try await eventually(within: .seconds(60)) {
                     asset.look { $0.ledger.extents.byteCount } <= FilePiece.mostBytes

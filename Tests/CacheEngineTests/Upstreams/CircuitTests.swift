@@ -11,7 +11,7 @@ import Testing
     init() throws { bench = try Bench() }
 
     private func circuit(_ cache: AssetCache) throws -> CircuitFigures {
-        try #require(cache.context.health.circuits(of: cache.resolver.origins.mounted("media")).first)
+        try #require(cache.context.upstreams.health.circuits(of: cache.resolver.origins.mounted("media")).first)
     }
 
     @Test("After the configured failures no request is sent")
@@ -79,7 +79,7 @@ import Testing
                 item.wait?.hold == ItemWait.Hold(.circuit, of: "media") && item.error?.code == "upstreamUnreachable")
             #expect(bench.upstream.requests.count == 3)
 
-            cache.context.health.closeCircuits(of: "media")
+            cache.context.upstreams.health.closeCircuits(of: "media")
             test.wallClock.advance(by: .seconds(1))
             #expect(try await cache.finished(job).record.state == .succeeded)
         }

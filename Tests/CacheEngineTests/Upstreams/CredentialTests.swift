@@ -59,7 +59,9 @@ import Testing
         try await cache().run { cache in
             _ = try await cache.body(of: "a.mp4", 0..<10)
             write("X-Key: two")
-            let isTaken = try await eventually { cache.context.credentials.fields(of: "media.txt")["X-Key"] == "two" }
+            let isTaken = try await eventually {
+                cache.context.upstreams.credentials.fields(of: "media.txt")["X-Key"] == "two"
+            }
             _ = try await cache.body(of: "a.mp4", 10..<20)
 
             #expect(isTaken)
@@ -71,7 +73,7 @@ import Testing
     func aLoadedFileWaitsForItsOrigin() async throws {
         write("X-Key: new", to: "new.txt")
         try await cache().run { cache in
-            let credentials = cache.context.credentials
+            let credentials = cache.context.upstreams.credentials
             try await credentials.load("new.txt")
             try await credentials.reread(["media.txt"])
             #expect(credentials.fields(of: "new.txt")["X-Key"] == "new")
@@ -215,7 +217,7 @@ import Testing
     func aFileThatGoesBadIsPassedOver(_ text: String) async throws {
         try await cache().run { cache in
             write(text)
-            try await cache.context.credentials.reread(["media.txt"])
+            try await cache.context.upstreams.credentials.reread(["media.txt"])
             _ = try await cache.body(of: "a.mp4", 0..<10)
 
             #expect(keys() == ["one"])

@@ -30,7 +30,7 @@ import Testing
 
     /// Waits until a probe has found the origin healthy again.
     private func awaitOrigin(in cache: AssetCache) async throws {
-        let (upstream, url) = (cache.assets.context.upstream, bench.upstream.url("/a.mp4"))
+        let (upstream, url) = (cache.assets.context.upstreams.client, bench.upstream.url("/a.mp4"))
         #expect(try await eventually { !upstream.isFailing(url) })
     }
 

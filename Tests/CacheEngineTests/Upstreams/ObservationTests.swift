@@ -34,7 +34,7 @@ import Testing
         try await bench.cache().run { cache in
             let mounted = try cache.resolver.origins.mounted("media")
             let target = try await cache.resolver.resolve(Bench.media)
-            cache.context.health.observed(.rangesRefused, of: target, evidence: "Status 403.")
+            cache.context.upstreams.health.observed(.rangesRefused, of: target, evidence: "Status 403.")
             var moved = mounted
             moved.settings.baseURL += "/other"
             let before = cache.configuration.report(on: mounted).observations
@@ -49,9 +49,9 @@ import Testing
         try await bench.cache { $0.circuitBreaker = .init(failures: 1) }.run { cache in
             let mounted = try cache.resolver.origins.mounted("media")
             let target = try await cache.resolver.resolve(Bench.media)
-            let permit = try cache.context.health.admit(target)
+            let permit = try cache.context.upstreams.health.admit(target)
             let error = CacheError(.upstreamUnreachable(), "The connection was refused.")
-            cache.context.health.settle(permit, .broken(error), by: target.settings.circuitBreaker)
+            cache.context.upstreams.health.settle(permit, .broken(error), by: target.settings.circuitBreaker)
             let before = cache.configuration.report(on: mounted).addresses
             var moved = mounted
             moved.settings.baseURL += "/other"

@@ -1,6 +1,32 @@
 import CacheCore
 
-extension EngineContext {
+/// The upstreams of all origins: the client of their requests, and all that decides how each request is sent.
+struct Upstreams: Sendable {
+    let client: any Upstream
+    let credentials: CredentialsFileCache
+    /// The accounts of the origins and the links to their content.
+    let accounts: OriginAccounts
+    /// Circuit breakers, retry budgets and latencies.
+    let health: OriginHealth
+    /// Round-trip times and HTTP versions of the addresses.
+    let paths: UpstreamPaths
+    /// The name of this process in `CDN-Loop` (RFC 8586). It is unique, so that several Larder instances can be chained.
+    let loopName: String
+
+    init(
+        _ dependencies: AssetCache.Dependencies, _ settings: AssetCache.Settings, threads: DiskThreads,
+        uptime: @escaping @Sendable () -> Duration
+    ) {
+        loopName = "larder-" + dependencies.random.identifier().prefix(8)
+        client = dependencies.upstream
+        credentials = CredentialsFileCache(
+            store: dependencies.store, threads: threads, directory: settings.credentialsDirectory,
+            logger: dependencies.logger)
+        accounts = OriginAccounts(dependencies, threads: threads, directory: settings.credentialsDirectory)
+        health = OriginHealth(uptime: uptime, random: dependencies.random, logger: dependencies.logger)
+        paths = UpstreamPaths(uptime: uptime)
+    }
+
     /// Builds a request to the upstream of a target from ``AssetTarget/authorized(by:)``, with the settings and
     /// credentials of its origin.
     func request(to target: AssetTarget, priority: TransferPriority) -> UpstreamRequest {
@@ -33,7 +59,7 @@ extension EngineContext {
 
     /// The indices of the URLs whose servers are failing. It is empty for a single URL; it has no alternative.
     func failing(_ urls: [String]) -> Set<Int> {
-        urls.count < 2 ? [] : Set(urls.indices.filter { upstream.isFailing(urls[$0]) })
+        urls.count < 2 ? [] : Set(urls.indices.filter { client.isFailing(urls[$0]) })
     }
 
     /// The URLs of the target's content: its own, then the same path below each mirror of its origin.
@@ -41,7 +67,7 @@ extension EngineContext {
         let settings = target.settings
         // Mirrors of an origin with an unparsable URL are ignored; the request to the origin reports the error.
         guard !settings.mirrors.isEmpty, target.originName != Origin.absoluteName,
-            let base = try? upstream.parse(url: settings.baseURL).text.withoutLastSlash, target.url.hasPrefix(base)
+            let base = try? client.parse(url: settings.baseURL).text.withoutLastSlash, target.url.hasPrefix(base)
         else { return [target.url] }
         let rest = target.url.dropFirst(base.count)
         guard rest.hasPrefix("/") else { return [target.url] }
