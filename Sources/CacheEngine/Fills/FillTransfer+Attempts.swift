@@ -17,13 +17,13 @@ extension FillTransfer {
         guard let held = attempt.permit else { return }
         do throws(CacheError) {
             let permit = try context.upstreams.health.readmit(held, of: target)
-            state.withLock { $0.attempts[number].permit = permit }
+            state.withLock { $0.attempts[number].receiver = .upstream(permit) }
             if attempt.isHedge, !context.upstreams.health.takeRetry(target) {
                 throw CacheError(.cancelled, "The origin's retry budget is exhausted.")
             }
         } catch {
             state.withLock { state in
-                state.attempts[number].refusal = error
+                state.attempts[number].objection = .unsent(error)
                 state.attempts[number].isCancelled = true
                 state.attempts[number].startedAt = nil
             }
@@ -57,19 +57,19 @@ extension FillTransfer {
             noteRegion(head, of: number)
         }
         let attempt = state.withLock { state -> Attempt? in
-            guard !state.isOver, state.winner == nil, state.judging == nil else {
+            guard !state.isOver, case .awaited = state.response else {
                 state.attempts[number].isCancelled = true
                 return nil
             }
-            state.judging = number
+            state.response = .judging(number)
             state.head = head
             return state.attempts[number]
         }
         guard let attempt else { return .refuse(Self.lost) }
         if isRepeatable(after: head) {
             state.withLock { state in
-                state.judging = nil
-                state.isRepeatable = true
+                state.response = .awaited
+                state.attempts[number].objection = .credentials
             }
             return .refuse(
                 CacheError(
@@ -95,14 +95,14 @@ extension FillTransfer {
             case .skip(let error):
                 complain(error, of: attempt)
                 state.withLock { state in
-                    state.judging = nil
-                    state.attempts[number].isSkip = true
+                    state.response = .awaited
+                    state.attempts[number].objection = .untrusted
                 }
                 return .refuse(error)
             }
         } catch {
             let (target, access) = state.withLock { state in
-                state.judging = nil
+                state.response = .awaited
                 return (state.target, state.access)
             }
             guard case .upstreamRefused = error.code, let target, let access else { return .refuse(error) }
@@ -188,19 +188,16 @@ extension FillTransfer {
     private func body(_ range: ByteRange, _ file: SparseFile) -> Body {
         Body(
             file: file, start: range.lowerBound, end: range.upperBound == .max ? nil : range.upperBound,
-            position: range.lowerBound)
+            position: range.lowerBound, startedAt: context.uptime())
     }
 
     /// Makes an attempt the winner and cancels the other one.
     private func win(_ number: Int, with body: Body?) {
         let now = context.uptime()
         let (target, loser, isHedge) = state.withLock { state -> (AssetTarget?, Duration?, Bool) in
-            state.judging = nil
-            state.winner = number
-            state.body = body
-            state.bodyStartedAt = body == nil ? nil : now
+            state.response = .accepted(number, body)
             state.desired.start = body?.start
-            if let end = state.desired.end { state.body?.end(at: end) }
+            if let end = state.desired.end { state.changeBody { $0.end(at: end) } }
             for index in state.attempts.indices where index != number { state.attempts[index].isCancelled = true }
             return (state.target, state.attempts[0].startedAt, state.attempts[number].isHedge)
         }
@@ -229,10 +226,9 @@ extension FillTransfer {
     func progressed(to total: Int64, of number: Int) {
         let now = context.uptime()
         let arrival = state.withLock { state -> (range: ByteRange, end: Int64?, file: SparseFile, released: Int64)? in
-            guard state.winner == number, var body = state.body, body.start + total > body.position else { return nil }
+            guard state.winner == number, let body = state.body, body.start + total > body.position else { return nil }
             let range = body.position..<(body.start + total)
-            body.position = range.upperBound
-            state.body = body
+            state.changeBody { $0.position = range.upperBound }
             state.meter.note(total, at: now)
             let released = min(state.reservation, range.length)
             state.reservation -= released

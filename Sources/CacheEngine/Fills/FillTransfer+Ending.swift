@@ -77,7 +77,7 @@ extension FillTransfer {
             context.counters.requested(brought, origin: asset.target.originName)
         }
         let (received, bodyTime) = state.withLock { state in
-            (state.broughtBytes ?? 0, state.bodyStartedAt.map { context.uptime() - $0 })
+            (state.broughtBytes ?? 0, state.body.map { context.uptime() - $0.startedAt })
         }
         if let bodyTime, !state.withLock({ $0.isOfPeer }) {
             context.upstreamLatencies.transferred(origin: asset.target.originName, bytes: received, in: bodyTime)
@@ -120,7 +120,7 @@ extension FillTransfer {
 
     /// Reports the end to the asset; after a 401, as soon as the origin's credentials have been read again.
     private func tell(_ error: CacheError?, _ next: FillRetry?) {
-        if state.withLock({ $0.isRepeatable }) { return leave(error, .withNewCredentials) }
+        if state.withLock({ $0.attempts.contains(where: \.isRepeatable) }) { return leave(error, .withNewCredentials) }
         guard case .upstreamRefused(401, _) = error?.code, !retry.hasNewCredentials, next?.skipsPeers != true,
             let credentials = asset.target.settings.credentialsFile
         else { return leave(error, next) }

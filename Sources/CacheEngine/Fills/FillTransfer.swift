@@ -21,10 +21,25 @@ final class FillTransfer: Sendable {
 
     /// One transfer of the fill from one address.
     struct Attempt {
-        /// The permit for the address at the upstream; nil: the bytes come from another node of the fleet.
-        var permit: OriginHealth.Permit?
-        /// The node that is asked in place of the upstream; nil: the upstream.
-        var peer: String?
+        /// The receiver of the request.
+        enum Receiver {
+            /// The upstream, at the address of this permit.
+            case upstream(OriginHealth.Permit)
+            /// Another node of the fleet, by name.
+            case peer(String)
+        }
+
+        /// The reason why the attempt brings no bytes, although its transfer did not fail.
+        enum Objection {
+            /// It was not sent.
+            case unsent(CacheError)
+            /// A mirror's response was not trusted.
+            case untrusted
+            /// The response refused the credentials or the link, and others may succeed.
+            case credentials
+        }
+
+        var receiver: Receiver
         let isHedge: Bool
         /// Nil before its start and after its end.
         var transfer: (any Transfer)?
@@ -33,13 +48,31 @@ final class FillTransfer: Sendable {
         /// The uptime when the transfer left the queue; nil: not sent.
         var startedAt: Duration?
         var isCancelled = false
-        /// The reason why the attempt was not sent; nil if it was sent or just cancelled.
-        var refusal: CacheError?
+        var objection: Objection?
         /// Whether its evidence about the address has been reported to `OriginHealth`.
         var isSettled = false
-        /// Whether a mirror's response was not trusted.
-        var isSkip = false
         var isOver = false
+
+        /// Nil: the bytes come from another node of the fleet.
+        var permit: OriginHealth.Permit? { if case .upstream(let permit) = receiver { permit } else { nil } }
+        /// The node that is asked in place of the upstream; nil: the upstream.
+        var peer: String? { if case .peer(let name) = receiver { name } else { nil } }
+        /// The reason why the attempt was not sent; nil if it was sent or just cancelled.
+        var refusal: CacheError? { if case .unsent(let error) = objection { error } else { nil } }
+        /// Whether a mirror's response was not trusted.
+        var isSkip: Bool { if case .untrusted = objection { true } else { false } }
+        /// Whether other credentials or another link may succeed.
+        var isRepeatable: Bool { if case .credentials = objection { true } else { false } }
+    }
+
+    /// The progress of the response; an attempt is stated by its index.
+    enum Response {
+        /// No head was accepted.
+        case awaited
+        /// The head of this attempt is being judged.
+        case judging(Int)
+        /// The response of this attempt was accepted; without a body, or with one that is not used, the body is nil.
+        case accepted(Int, Body?)
     }
 
     /// The source of the bytes of the present try.
@@ -59,6 +92,8 @@ final class FillTransfer: Sendable {
         var end: Int64?
         /// The asset offset of the next byte.
         var position: Int64
+        /// The uptime when the response head was accepted.
+        let startedAt: Duration
 
         /// Ends the body at `offset`, but not before its position.
         mutating func end(at offset: Int64) { end = min(end ?? .max, max(offset, position)) }
@@ -86,15 +121,9 @@ final class FillTransfer: Sendable {
         /// The URLs of the bytes: the origin's first, then the mirrors'.
         var addresses: [String] = []
         var attempts: [Attempt] = []
-        /// The index of the attempt with a response head that is being judged.
-        var judging: Int?
-        /// The index of the attempt with the accepted response.
-        var winner: Int?
+        var response = Response.awaited
+        /// The latest response head that was judged.
         var head: UpstreamHead?
-        /// Nil until a response head with a usable body is accepted.
-        var body: Body?
-        /// The uptime when that head was accepted.
-        var bodyStartedAt: Duration?
         var meter = RateMeter()
         /// Whether the fill brings another generation than it was started for.
         var hasMoved = false
@@ -110,9 +139,26 @@ final class FillTransfer: Sendable {
         /// The offset at which the request to the upstream ends, because another node has the bytes from there on; nil: as
         /// planned.
         var peerLimit: Int64?
-        /// Whether the response refused the credentials or the link, and others may succeed.
-        var isRepeatable = false
         var isOver = false
+
+        /// The index of the attempt with the accepted response.
+        var winner: Int? { if case .accepted(let number, _) = response { number } else { nil } }
+        /// The body of the accepted response; nil before, and if it is not used.
+        var body: Body? { if case .accepted(_, let body) = response { body } else { nil } }
+
+        /// Changes the body of the accepted response, if there is one.
+        mutating func changeBody(_ change: (inout Body) -> Void) {
+            guard case .accepted(let number, var body?) = response else { return }
+            change(&body)
+            response = .accepted(number, body)
+        }
+
+        /// Adds an attempt that starts with the present priority. Returns its number.
+        mutating func add(to receiver: Attempt.Receiver, isHedge: Bool = false) -> Int {
+            let sent = DesiredState(priority: desired.priority)
+            attempts.append(Attempt(receiver: receiver, isHedge: isHedge, sent: sent))
+            return attempts.count - 1
+        }
     }
 
     /// Guards the asset and fill that the transfer belongs to; `move` replaces both.
@@ -246,15 +292,13 @@ final class FillTransfer: Sendable {
 
     /// Queues one attempt.
     func send(_ permit: OriginHealth.Permit, to url: String, delay: Duration, isHedge: Bool) {
-        let (number, desired, slack) = state.withLock { state in
-            let sent = DesiredState(priority: state.desired.priority)
-            state.attempts.append(Attempt(permit: permit, isHedge: isHedge, sent: sent))
-            return (state.attempts.count - 1, sent, state.slack)
+        let (number, priority, slack) = state.withLock { state in
+            (state.add(to: .upstream(permit), isHedge: isHedge), state.desired.priority, state.slack)
         }
         let (isPlain, access, limit) = state.withLock { ($0.isPlain, $0.access, $0.peerLimit) }
         let target = target
         var request = asset.upstreamRequest(
-            to: target, for: fillRequest, priority: desired.priority, delay: delay, isPlain: isPlain)
+            to: target, for: fillRequest, priority: priority, delay: delay, isPlain: isPlain)
         request.url = url
         if let limit, let first = request.window.firstByte { request.window = .closed(first..<limit) }
         access?.apply(to: &request)
@@ -313,7 +357,7 @@ final class FillTransfer: Sendable {
         state.withLock { state in
             guard offset < state.desired.end ?? .max else { return }
             state.desired.end = offset
-            state.body?.end(at: offset)
+            state.changeBody { $0.end(at: offset) }
         }
         syncAttempts()
     }

@@ -85,9 +85,7 @@ extension FillTransfer {
         let target = target
         let (number, isCancelled, priority, slack) = state.withLock { state in
             (state.target, state.source) = (target, .peer)
-            let sent = DesiredState(priority: state.desired.priority)
-            state.attempts.append(Attempt(permit: nil, peer: node, isHedge: false, sent: sent))
-            return (state.attempts.count - 1, state.desired.isCancelled, sent.priority, state.slack)
+            return (state.add(to: .peer(node)), state.desired.isCancelled, state.desired.priority, state.slack)
         }
         guard !isCancelled else { return refuse(Self.unwanted) }
         var request = context.peers.request(
