@@ -72,7 +72,7 @@ extension OpenAsset.State {
         _ found: Generation, _ window: ByteRange, into made: SparseFile, _ answer: OpenAsset.Answer, _ id: AssetID,
         _ context: EngineContext
     ) -> (OpenAsset.Adoption, [FillLedger.Action]) {
-        guard ending == nil, file != nil || !isDisowned else { return (.ended, []) }
+        guard ending == nil, file != nil || ownsRow else { return (.ended, []) }
         let isNew = isBare
         var generation = found
         generation.number = number(of: found)
@@ -90,7 +90,7 @@ extension OpenAsset.State {
         let isFirst = file == nil
         let file = file ?? made
         self.file = file
-        if file.name != nil, generation.isStorable, !isDisowned {
+        if file.name != nil, generation.isStorable, ownsRow {
             isFirst ? context.commits.began(record, file: file) : context.commits.refreshed(record)
         }
         let actions = ledger.began(

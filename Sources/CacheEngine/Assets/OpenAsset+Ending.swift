@@ -5,7 +5,8 @@ extension OpenAsset {
     /// Ends the reports of this asset to the catalog.
     func disown() {
         change { state in
-            state.isDisowned = true
+            // A deferred asset has no row to lose; it still knows its former one.
+            if state.ownsRow { state.row = .lost }
             return ((), [])
         }
     }

@@ -82,7 +82,7 @@ extension OpenAsset {
     @discardableResult
     func count(lastUse: Timestamp) -> Bool {
         look { state in
-            guard !state.isDisowned else { return false }
+            guard state.ownsRow else { return false }
             context.space.with { $0.count(state.ledger.kept.runs, of: id, from: state.owners, lastUse: lastUse) }
             return true
         }

@@ -88,7 +88,7 @@ extension OpenAsset {
             let lost = onDisk.flatMap { extents.gaps(in: $0) }
             state.ledger.orphan(lost)
             let grown = state.grew(by: new.byteCount, in: file)
-            let isCounted = file.name != nil && !state.isDisowned
+            let isCounted = file.name != nil && state.ownsRow
             return ((state.owners, new, !lost.isEmpty, grown, isCounted), actions)
         }
         if isLost { sweep(file) }
@@ -171,6 +171,6 @@ extension OpenAsset {
 
     /// Reports the record to the catalog, which updates the row if there is one.
     func refreshRow(_ state: State) {
-        if let record = state.record, !state.isDisowned { context.commits.refreshed(record) }
+        if let record = state.record, state.ownsRow { context.commits.refreshed(record) }
     }
 }

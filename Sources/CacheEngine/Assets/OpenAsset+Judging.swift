@@ -259,7 +259,7 @@ extension OpenAsset {
             guard state.ending == nil else { return (false, []) }
             let (isNew, isBare) = (state.record == nil, state.isBare)
             let record = state.describe(generation, id: id, at: context.wallClock.now())
-            if !state.isDisowned, !state.target.keepsNothing {
+            if state.ownsRow, !state.target.keepsNothing {
                 switch (generation.isStorable, isNew) {
                 case (true, true): context.commits.began(record, file: nil)
                 case (true, false): context.commits.refreshed(record)

@@ -98,8 +98,7 @@ extension OpenAsset {
     /// Defers the replacement of `former`: until `takePlace`, this asset is neither counted nor in the catalog.
     func follow(_ former: OpenAsset) {
         change { state in
-            state.former = former
-            state.isDisowned = true
+            state.row = .deferred(Row.Former(asset: former))
             return ((), [])
         }
     }
@@ -108,7 +107,7 @@ extension OpenAsset {
     /// is gone, or if some of the bytes must not be stored. `lastUse`: the last use of the asset; nil: now.
     /// `isConversion`: the bytes are those of the former asset (`CommitQueue.converted`).
     func takePlace(lastUse: Timestamp? = nil, isConversion: Bool = false) -> Bool {
-        let (former, isWaiting) = look { ($0.former, $0.former != nil || $0.isDisowned && $0.ending == nil) }
+        let (former, isWaiting) = look { ($0.former, $0.former != nil || !$0.ownsRow && $0.ending == nil) }
         guard isWaiting else { return true }
         guard let former, !look({ $0.isUnstorable }),
             context.openAssets.promote(self, over: former, isConversion: isConversion)
@@ -117,7 +116,7 @@ extension OpenAsset {
         }
         former.stopFetching(Self.changed, for: self)
         change { state in
-            (state.former, state.isDisowned) = (nil, false)
+            state.row = .owned
             if let file = state.file { context.commits.grew(file, state.ledger.extents.runs.flatMap(file.kept)) }
             return ((), [])
         }

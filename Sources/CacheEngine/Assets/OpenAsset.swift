@@ -6,6 +6,19 @@ import CacheStore
 /// Each change mutates the `FillLedger` under the lock. The actions that the ledger returns are performed after the
 /// lock is released. A lock is used instead of an actor because serving threads need synchronous lookups.
 final class OpenAsset: Sendable {
+    /// The relation of an asset to the row of its ID in the catalog.
+    enum Row {
+        /// The row describes this asset, or will after its first response.
+        case owned
+        /// The row belongs to a complete asset, which this one replaces once a prefetch has fetched its bytes.
+        case deferred(Former)
+        /// The row belongs to the successor, or no longer exists.
+        case lost
+
+        /// The asset that owns the row; it is not kept open.
+        struct Former { weak var asset: OpenAsset? }
+    }
+
     /// The state that the lock of `OpenAsset` guards.
     struct State {
         /// Without the fields of a reader: each request gets those of its cause.
@@ -40,9 +53,6 @@ final class OpenAsset: Sendable {
         var ending: CacheError? { didSet { version += 1 } }
         /// The next generation, if the response that revealed the change delivers its bytes.
         weak var successor: OpenAsset?
-        /// The complete asset that this one replaces after a prefetch has fetched its bytes. Nil: no replacement is
-        /// deferred.
-        weak var former: OpenAsset?
         /// Whether some of the bytes must not be stored. The asset then exists until its readers leave.
         var isUnstorable = false
         /// Whether recent range responses contradicted one another. Then all bytes come in one transfer, whatever the
@@ -68,11 +78,17 @@ final class OpenAsset: Sendable {
         var unchecked = ByteRangeSet()
         /// The bytes that other nodes of the fleet have sent since the asset was opened.
         var peerBytes = ByteRangeSet()
-        /// Whether the catalog row belongs to the successor or no longer exists. Changes of the row are reported under
-        /// the lock, and only while this is false: a late report would recreate a deleted row.
-        var isDisowned = false { didSet { version += 1 } }
+        /// Changes of the row are reported under the lock, and only while the asset owns it: a late report would
+        /// recreate a deleted row.
+        var row = Row.owned { didSet { version += 1 } }
         /// Incremented by each change of the state that responses are built from; arrivals of bytes do not count.
         private(set) var version: UInt64 = 0
+
+        /// Whether changes of the catalog row are reported.
+        var ownsRow: Bool { if case .owned = row { true } else { false } }
+        /// The complete asset that this one replaces after a prefetch has fetched its bytes. Nil: no replacement is
+        /// deferred, or that asset is gone.
+        var former: OpenAsset? { if case .deferred(let former) = row { former.asset } else { nil } }
 
         /// The quota owners of the asset: its origin and its tags.
         var owners: AssetOwners { AssetOwners(origin: target.originName, tags: record?.tags ?? []) }
