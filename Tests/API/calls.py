@@ -446,6 +446,8 @@ class Calls:
         expect(self.call("getFleet", kind="Fleet").peers == [], "getFleet: wrong nodes")
         expect(self.call("getFleetStats").total.bytes_["served"] > 0, "getFleetStats: nothing counted")
         self.call("getFleetPurge", 1, status=404, kind="Problem")
+        item = self.models.NodeItemRequest.from_dict({"item": {"reference": {"origin": "media", "path": "a"}}, "priority": "low"})
+        self.call("prefetchItem", "0" * 32, body=item, status=401, kind="Problem")
         for name, state in (("leaveFleet", "leaving"), ("joinFleet", "ready")):
             expect(self.call(name, kind="Fleet").state == state, f"{name}: wrong state")
 

@@ -5,7 +5,7 @@ import pathlib
 from dataclasses import dataclass, field
 
 METHODS = ("get", "head", "put", "post", "patch", "delete")
-#: The scopes of tokens that permit operations of a scope. `nothing` needs no token; `content` is the scope `read`, and
+#: The scopes of tokens that permit operations of a scope. `nothing` needs no token, `node` the key of a fleet; `content` is the scope `read`, and
 #: nothing for public origins.
 SUFFICIENT = {
     "content": {"read", "write", "admin"}, "read": {"read", "write", "admin"}, "write": {"write", "admin"},
@@ -58,6 +58,7 @@ ROWS = {
     "mapAsset": Row("read", "asset", "asset"),
     "getIntegrity": Row("read", "asset", "asset"),
     "getMedia": Row("read", "asset", "playlist"),
+    "prefetchItem": Row("node", "unaffected", "asset", body={"item": {}, "priority": "normal"}),
     "cancelFills": Row("write", "asset", "asset"),
     "listFills": Row("read", "checked", "fills"),
     "getFill": Row("read", "checked", "fill"),
@@ -179,6 +180,8 @@ def expected(row, credential, case):
     permitted = Expected(case.status or row.status, "notFound" if case.status == 404 else "")
     if row.scope == "nothing":
         return permitted
+    if row.scope == "node":
+        return INVALID if credential.token else MISSING
     if credential.signature and case.kind == "content":
         # A signature decides alone. It is no bearer token, so that the challenge has no error.
         code = "tokenScope" if credential.is_genuine and not case.is_inside else credential.refusal
@@ -198,11 +201,11 @@ def expected(row, credential, case):
 
 def depends_on_object(row, credential):
     """Whether the response can differ between objects: other credentials are refused, or accepted, for all of them."""
-    return row.about == "content" or (row.scope != "nothing" and credential.scope in SUFFICIENT[row.scope])
+    return row.about == "content" or (row.scope in SUFFICIENT and credential.scope in SUFFICIENT[row.scope])
 
 
 def is_permitted(row, credential):
     """Whether GET /v1/access lists the operation."""
-    if row.scope == "nothing":
-        return True
+    if row.scope not in SUFFICIENT:
+        return row.scope == "nothing"
     return credential.scope in SUFFICIENT[row.scope] and not (credential.is_limited and row.limits == "refused")

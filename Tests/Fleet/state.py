@@ -20,16 +20,18 @@ sys.path.insert(0, str(HERE.parent))
 from harness import checks, etcd, process  # noqa: E402
 from harness.upstream import Upstream, asset, content  # noqa: E402
 
+import stage  # noqa: E402
+
 SIZE = 300_000
 KEY, NEW = "state-key-" + "k" * 32, "state-key-" + "n" * 32
 SECRET = "origin-secret-s3cret"
 PARTS = (
     "origins", "conditions", "policy", "sealed", "rotation", "purge", "asset", "soft", "plan", "limits", "down", "maker",
     "peers", "lost", "alone", "isolated", "conflict", "names", "joined", "missed", "unreadable", "restored", "cluster", "user",
-    "gap", "opening", "storm", "leave", "speed", "logs",
+    "gap", "opening", "storm", "leave", "jobs", "jobChanges", "jobOwners", "jobLimits", "jobRestart", "jobDeath", "jobLost", "speed", "logs",
 )  # fmt: skip
 #: Parts with another etcd or many nodes: not with --brief.
-LONG = ("isolated", "restored", "cluster", "user", "speed", "missed", "storm")
+LONG = ("isolated", "restored", "cluster", "user", "speed", "missed", "storm", "jobLost")
 
 
 class Files(Upstream):
@@ -69,22 +71,27 @@ class Files(Upstream):
 class Fleet:
     """Services with one etcd each reaches over a line of its own."""
 
-    def __init__(self, program, place, upstream, count=3, members=1, options=(), name="test", settings=()):
+    def __init__(self, program, place, upstream, count=3, members=1, options=(), name="test", settings=(), cluster=None,
+                 has_router=False):  # fmt: skip
         self.program, self.place, self.upstream, self.name = program, pathlib.Path(place), upstream, name
         self.place.mkdir(exist_ok=True)
         self.key = self.place / "keys"
         self.key.write_text(KEY + "\n")
-        self.members = etcd.cluster(self.place, members, options)
+        self.members = cluster or etcd.cluster(self.place, members, options)
         self.settings, self.nodes, self.lines = settings, [], []
         for number in range(1, count + 1):
             self.add(f"n{number}")
+        self.router = stage.HAProxy(self.place, [node.port for node in self.nodes]) if has_router else None
         for node in self.nodes:
+            node.settings += [f"fleet.router=http://127.0.0.1:{self.router.port}"] if self.router else []
             node.launch()
         for node in self.nodes:
             if not process.wait_until(node.is_ready):
                 raise process.NotStarted(f"{node.place.name} is not ready:\n{node.last_words()}")
         wait = lambda: all(len(self.state(node)["nodes"]) == len(self.nodes) for node in self.nodes)  # noqa: E731
         process.wait_until(wait)
+        if self.router:
+            self.router.start()
 
     def add(self, name, *settings, endpoints=None, is_known=True):
         """A service that is not started."""
@@ -124,7 +131,7 @@ class Fleet:
                 line.mend()
 
     def end(self):
-        for each in [*self.nodes, *self.members]:
+        for each in [*self.nodes, *self.members, *([self.router] if self.router else [])]:
             if each.is_running:
                 each.kill()
 
@@ -132,7 +139,7 @@ class Fleet:
 class Test:
     def __init__(self, program, place):
         self.program, self.place, self.upstream = program, pathlib.Path(place), Files()
-        self.fleet = Fleet(program, self.place / "fleet", self.upstream)
+        self.fleet, self.routed_fleet = Fleet(program, self.place / "fleet", self.upstream), None
         self.origin = {"baseURL": self.upstream.url, "allowPrivateAddresses": True, "headers": {"X-Key": SECRET}}
         self.fleet[1].call("PUT", "/v1/origins/media", self.origin)
         for node in self.fleet.nodes:
@@ -352,7 +359,7 @@ class Test:
         for node in self.fleet.nodes:
             part.eventually(lambda node=node: Fleet.state(node).get("state") == "lost", "the loss is not noticed")
             for method, path, value in (
-                ("PUT", "/v1/origins/x", self.origin), ("PATCH", "/v1/policy", {"graceSeconds": 1}),
+                ("PUT", "/v1/origins/x", self.origin), ("POST", "/v1/jobs", self.order("lost", 1)), ("PATCH", "/v1/policy", {"graceSeconds": 1}),
                 ("POST", "/v1/purges", {"prefix": "/o/media/"}), ("DELETE", "/v1/origins/media", None),
             ):  # fmt: skip
                 kind = {"Content-Type": "application/merge-patch+json"} if method == "PATCH" else {}
@@ -638,6 +645,189 @@ class Test:
         self.fleet[3].start()
         part.eventually(lambda: nodes() == ["n1", "n2", "n3"], "the node does not return")
 
+    # Jobs
+
+    @staticmethod
+    def order(name, count, **limits):
+        """A request for the files `NAME/0.mp4` and so on."""
+        items = [{"origin": "media", "path": f"{name}/{number}.mp4"} for number in range(count)]
+        return {"items": items, "label": name, **limits}
+
+    def job(self, part, node, name, count, fields=None, **limits):
+        """A job that was accepted by a node."""
+        made = node.call("POST", "/v1/jobs", self.order(name, count, **limits), fields or {})
+        part.equal(made.status, 202, "the status of a new job")
+        return made.json
+
+    @staticmethod
+    def done(part, node, job, limit=60):
+        """Waits for the end of a job, as a node tells it; returns its document."""
+        def find():
+            found = node.call("GET", f"/v1/jobs/{job}")
+            return found.json if found.status == 200 and found.json["finishedAt"] else None
+        part.eventually(find, "the job does not end", limit)
+        return find() or node.call("GET", f"/v1/jobs/{job}").json
+
+    def jobs(self, part):
+        """A job is a job of all nodes: each shows it with its node, its items and its events; etcd has none of its URLs."""
+        first, second, third = self.fleet.nodes
+        job = self.job(part, first, "jobs", 12, {"Idempotency-Key": "jobs"})
+        part.equal(job["node"], "n1", "the node that runs it")
+        again = second.call("POST", "/v1/jobs", self.order("jobs", 12), {"Idempotency-Key": "jobs"})
+        part.equal((again.status, again.json["jobId"]), (202, job["jobId"]), "the answer to the same request at another node")
+        other = third.call("POST", "/v1/jobs", self.order("jobs", 11), {"Idempotency-Key": "jobs"})
+        part.equal((other.status, other.code), (409, "conflict"), "the answer to another request with its key")
+        events = third.send("GET", f"/v1/jobs/{job['jobId']}/events").body.decode()
+        part("succeeded" in events, "the events at another node do not show the end", events[-500:])
+        for node in self.fleet.nodes:
+            found = self.done(part, node, job["jobId"])
+            counts = [found[name] for name in ("state", "itemsTotal", "itemsDone", "bytesDone")]
+            part.equal(counts, ["succeeded", 12, 12, 12 * SIZE], f"the state at {node.place.name}")
+            items = node.items(f"/v1/jobs/{job['jobId']}/items")
+            part.equal([each["state"] for each in items], ["succeeded"] * 12, f"the items at {node.place.name}")
+            listed = [each["jobId"] for each in node.get("/v1/jobs?label=jobs")["items"]]
+            part.equal(listed, [job["jobId"]], f"the list at {node.place.name}")
+        part.equal(second.call("GET", "/v1/jobs/unknown").status, 404, "the status of an unknown job")
+        entries = self.fleet.members[0].entries("/larder/test/jobs/")
+        part(entries and all(b"mp4" not in value for value in entries.values()), "etcd has the URL of an item")
+        part.equal(sum(self.upstream.sent_of(f"/jobs/{number}.mp4") for number in range(12)), 12 * SIZE, "the upstream bytes")
+        names = [self.job(part, node, f"pages{number}", 1)["jobId"] for number, node in enumerate(self.fleet.nodes)]
+        found, cursor = [], ""
+        while cursor is not None:
+            page = third.get(f"/v1/jobs?limit=1{cursor and f'&cursor={cursor}'}")
+            found += [each["jobId"] for each in page["items"]]
+            cursor = page["nextCursor"]
+        part.equal(found[:4], [*reversed(names), job["jobId"]], "the pages of the list")
+        for name in names:
+            self.done(part, first, name)
+
+    def jobChanges(self, part):
+        """A job is cancelled, retried and superseded at nodes that do not run it."""
+        first, second, third = self.fleet.nodes
+        gate = self.upstream.hold("/change/3.mp4")
+        job = self.job(part, first, "change", 5, queue="change")["jobId"]
+        part.eventually(lambda: first.get(f"/v1/jobs/{job}")["itemsDone"] == 4, "the other items are not fetched")
+        gone = second.call("DELETE", f"/v1/jobs/{job}")
+        part.equal((gone.status, gone.json["state"]), (200, "cancelled"), "the answer to the cancellation")
+        part.eventually(lambda: first.get(f"/v1/jobs/{job}")["state"] == "cancelled", "its node goes on", 5)
+        self.upstream.release(gate)
+        again = third.call("POST", f"/v1/jobs/{job}/retry")
+        part.equal((again.status, again.json["node"]), (202, "n3"), "the answer to the retry")
+        for node in self.fleet.nodes:
+            found = self.done(part, node, job)
+            part.equal((found["state"], found["itemsDone"]), ("succeeded", 5), f"the state at {node.place.name}")
+        part.equal(second.call("POST", f"/v1/jobs/{job}/retry").json["state"], "succeeded", "a retry without effect")
+        gate = self.upstream.hold("/former/0.mp4")
+        former = self.job(part, first, "former", 1, queue="change")["jobId"]
+        later = self.job(part, second, "later", 1, queue="change", supersede=True)["jobId"]
+        part.equal(third.get(f"/v1/jobs/{former}")["state"], "cancelled", "the state of a superseded job")
+        part.equal(self.done(part, first, later)["state"], "succeeded", "that of the later one")
+        self.upstream.release(gate)
+
+    @property
+    def routed(self):
+        """Nodes behind HAProxy, with the etcd of the others."""
+        if not self.routed_fleet:
+            fleet = self.routed_fleet = Fleet(
+                self.program, self.place / "routed", self.upstream, name="routed", cluster=self.fleet.members, has_router=True
+            )
+            fleet[1].call("PUT", "/v1/origins/media", self.origin)
+            for node in fleet.nodes:
+                process.wait_until(lambda node=node: node.call("GET", "/v1/origins/media").status == 200)
+        return self.routed_fleet
+
+    def sent(self, name, count):
+        return sum(self.upstream.sent_of(f"/{name}/{number}.mp4") for number in range(count))
+
+    def read_routed(self, part, name, count):
+        """Reads all files through the router."""
+        for number in range(count):
+            reply = self.routed.router.read(f"/{name}/{number}.mp4")
+            part(reply.status == 200 and reply.body == self.upstream.body(f"/{name}/{number}.mp4"), f"wrong bytes of {number}",
+                 str(reply))  # fmt: skip
+
+    def jobOwners(self, part):
+        """With a router each item is fetched by the owner of its asset, and only once."""
+        fleet, count = self.routed, 40
+        job = self.job(part, fleet[2], "owners", count)["jobId"]
+        found = self.done(part, fleet[1], job)
+        part.equal((found["state"], found["itemsDone"], found["bytesDone"]), ("succeeded", count, count * SIZE), "the job")
+        part.equal(self.sent("owners", count), count * SIZE, "the upstream bytes")
+        assets = [len(node.get("/v1/assets?prefix=/o/media/owners/&limit=1000")["items"]) for node in fleet.nodes]
+        part(sum(assets) == count and min(assets) > 3, f"the nodes have {assets} of the assets")
+        self.read_routed(part, "owners", count)
+        part.equal(self.sent("owners", count), count * SIZE, "the upstream bytes after reads through the router")
+
+    def jobLimits(self, part):
+        """The owner of an item refuses requests that prove no node, and items outside the limits of the job's token."""
+        node, asset = self.routed[1], "0" * 32
+        item = {"reference": {"origin": "media", "path": "limits/0.mp4"}}
+        order = {"item": item, "priority": "normal"}
+        path = f"/v1/assets/{asset}/prefetch"
+        part.equal(node.call("POST", path, order).status, 401, "the status without a key")
+        wrong = node.call("POST", path, order, {"Authorization": f"Bearer {NEW}"})
+        part.equal(wrong.status, 401, "the status with another key")
+        proof = {"Authorization": f"Bearer {KEY}"}
+        for owner, outcome in (({"id": "t", "origins": ["other"]}, "failed"), ({"id": "t", "origins": ["media"]}, "succeeded")):
+            reply = node.call("POST", path, {**order, "owner": owner}, proof)
+            part.equal(reply.status, 200, f"the status for {owner}")
+            last = json.loads(reply.body.decode().splitlines()[-1])
+            part.equal(last["outcome"], outcome, f"the outcome for {owner}")
+            if outcome == "failed":
+                part.equal((last["code"], self.sent("limits", 1)), ("tokenScope", 0), "the error, and the upstream bytes")
+
+    def jobRestart(self, part):
+        """A node that is killed and started again goes on with its jobs at once."""
+        node, count = self.fleet[2], 40
+        job = self.job(part, node, "restart", count, maxBytesPerSecond=3_000_000)["jobId"]
+        part.eventually(lambda: self.fleet[1].get(f"/v1/jobs/{job}")["itemsDone"] >= 5, "no progress is stored")
+        node.kill()
+        before = self.fleet[1].get(f"/v1/jobs/{job}")
+        part.equal((before["state"], before["node"]), ("running", "n2"), "the state after the death")
+        node.start()
+        part.eventually(lambda: self.fleet[1].get(f"/v1/jobs/{job}")["itemsDone"] > before["itemsDone"], "it does not go on", 15)
+        found = self.done(part, self.fleet[3], job)
+        part.equal((found["state"], found["itemsDone"]), ("succeeded", count), "the state at its end")
+        # The node had not committed the last bytes before its death.
+        ratio = self.sent("restart", count) / (count * SIZE)
+        part(ratio < 1.5, f"the upstream has sent {ratio:.2f} times the bytes of the items")
+
+    def jobDeath(self, part):
+        """A job survives the death of its node: another one continues it, and fetches nothing again that others have."""
+        fleet, count = self.routed, 60
+        job = self.job(part, fleet[1], "death", count, maxBytesPerSecond=3_000_000)["jobId"]
+        part.eventually(lambda: fleet[2].get(f"/v1/jobs/{job}")["itemsDone"] >= 10, "no progress is stored")
+        fleet[1].kill()
+        before = fleet[2].get(f"/v1/jobs/{job}")
+        part(10 <= before["itemsDone"] < count, f"the job had {before['itemsDone']} items when its node died")
+        found = self.done(part, fleet[3], job, 90)
+        part.equal((found["state"], found["itemsDone"]), ("succeeded", count), "the state at its end")
+        items = fleet[2].items(f"/v1/jobs/{job}/items")
+        part.equal({each["state"] for each in items}, {"succeeded"}, "the states of its items")
+        logs = fleet[2].text() + fleet[3].text()
+        part("a job of the fleet is continued at this node" in logs, "no node has logged the continuation")
+        fleet[1].start()
+        part.equal(fleet[1].get(f"/v1/jobs/{job}")["state"], "succeeded", "the state at the node that had died")
+        process.wait_until(lambda: all(fleet.router.is_up(number) for number in (1, 2, 3)))
+        self.read_routed(part, "death", count)
+        ratio = self.sent("death", count) / (count * SIZE)
+        part(ratio < 1.2, f"the upstream has sent {ratio:.2f} times the bytes of the items")
+        part.note(f"upstream ÷ union {ratio:.3f}")
+
+    def jobLost(self, part):
+        """Without etcd no job is accepted, and a running one goes on; its end is stored when etcd returns."""
+        node, member = self.fleet[1], self.fleet.members[0]
+        gate = self.upstream.hold("/lost/1.mp4")
+        job = self.job(part, node, "lost", 2)["jobId"]
+        part.eventually(lambda: node.get(f"/v1/jobs/{job}")["itemsDone"] == 1, "the other item is not fetched")
+        member.kill()
+        refused = node.call("POST", "/v1/jobs", self.order("refused", 1))
+        part.equal((refused.status, refused.code), (503, "fleetUnavailable"), "the answer to a new job")
+        self.upstream.release(gate)
+        part.eventually(lambda: node.get(f"/v1/jobs/{job}")["state"] == "succeeded", "the job does not go on")
+        member.start()
+        part.equal(self.done(part, self.fleet[2], job)["state"], "succeeded", "the state at another node")
+
     def speed(self, part):
         """Time until a purge is complete, and until a new origin is served."""
         times = []
@@ -669,6 +859,8 @@ def main():
         function = getattr(test, "purge_part" if name == "purge" else name)
         with results.part(name, function.__doc__) as part:
             function(part)
+    if test.routed_fleet:
+        test.routed_fleet.end()
     test.fleet.end()
     results.equal(test.upstream.faults, [], "the list of faults at the upstream")
     sys.exit(results.finish())

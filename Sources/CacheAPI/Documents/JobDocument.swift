@@ -19,6 +19,8 @@ package struct JobDocument: Codable, Sendable {
     package var bytesPerSecond: Double
     package var etaSeconds: Double?
     package var error: RecordedErrorDocument?
+    /// The node that runs a job of a fleet; null: none. Absent without a fleet.
+    package var node: Omittable<String> = .absent
 }
 
 extension JobDocument {
@@ -36,7 +38,8 @@ extension JobDocument {
             bytesFromUpstream: tally.bytesFromUpstream,
             progressRatio: tally.progressRatio, bytesPerSecond: job.bytesPerSecond.rounded(),
             etaSeconds: job.eta?.documentSeconds,
-            error: record.error.map(RecordedErrorDocument.init))
+            error: record.error.map(RecordedErrorDocument.init),
+            node: job.place.map { Omittable($0.node) } ?? .absent)
     }
 }
 

@@ -1,6 +1,7 @@
 import CacheCore
 import CacheEngine
 import HTTPTypes
+import NIOCore
 import ReaderAccess
 
 /// Routes for the other nodes of the fleet, for its purges, and for the departure of this node.
@@ -30,7 +31,41 @@ struct FleetController: Controller {
             controller.cache.leaveFleet(false)
             return .json(controller.document)
         },
+        Route(.post, "/v1/assets/{assetId}/prefetch", .node, readsQuery: true) { try await $0.prefetch($1, $2) },
     ]
+
+    /// Fetches an item of a job that another node runs. The lines of the response are those of ``NodeItemRun``.
+    private func prefetch(_ request: Request, _ context: APIContext) async throws -> Response {
+        guard live.values.peers.admit(context.call.credentials) else {
+            throw CacheError(
+                .unauthorized, "The request proves no node of the fleet; check fleet.keyFile.",
+                challenge: context.call.credentials.bearerToken == nil ? nil : BearerChallenge.invalidToken)
+        }
+        _ = try request.query(accepting: [])
+        _ = try context.assetID()
+        let order = try await request.json(upTo: live.values.limits.bodyBytes) { json, _ in
+            try json.decode(NodeItemRequest.self, isStrict: false)
+        }
+        guard let budgets = context.budgets else { throw CacheError(.internal, "The request has no budget.") }
+        let (run, clock, ends) = (try cache.jobs.run(order), clock, [context.presence, budgets.feed.shutdown])
+        return Response(
+            status: .ok, headers: [.contentType: "application/x-ndjson", .cacheControl: "no-store"],
+            body: .stream { writer in
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    group.addTask {
+                        while (try? await clock.sleep(for: NodeItemRun.interval)) != nil { run.tick() }
+                    }
+                    for end in ends {
+                        group.addTask {
+                            await end.gone()
+                            run.stop()
+                        }
+                    }
+                    defer { group.cancelAll() }
+                    while let line = try await run.next() { try await writer.write(ByteBuffer(json: line)) }
+                }
+            })
+    }
 
     private var document: FleetDocument {
         FleetDocument(

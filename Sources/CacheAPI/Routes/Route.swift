@@ -57,7 +57,8 @@ struct Route<Controller: Sendable>: Sendable {
         limits: LimitRule? = nil, _ respond: @escaping Respond
     ) {
         line = RouteLine(
-            method: method, pattern: pattern, need: need, limits: limits ?? (need == .nothing ? .unaffected : .refused))
+            method: method, pattern: pattern, need: need, limits: limits ?? (need.scope == nil ? .unaffected : .refused)
+        )
         self.readsQuery = readsQuery || !pattern.hasPrefix("/v1/")
         self.respond = respond
     }

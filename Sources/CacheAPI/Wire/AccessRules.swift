@@ -11,19 +11,21 @@ package struct AccessRules: Sendable {
         case content
         /// The scope `read`, or a ticket in the query, which the route checks: the event stream.
         case ticketOrRead
+        /// The proof of another node, which the route checks.
+        case node
         case scope(AccessScope)
 
         /// The smallest sufficient scope; nil if no token is needed.
         var scope: AccessScope? {
             switch self {
-            case .nothing: nil
+            case .nothing, .node: nil
             case .content, .ticketOrRead: .read
             case .scope(let scope): scope
             }
         }
 
         /// Whether the scope of the reader is sufficient.
-        func isMet(by reader: Reader) -> Bool { scope.map { reader.permits($0) } ?? true }
+        func isMet(by reader: Reader) -> Bool { scope.map { reader.permits($0) } ?? (self != .node) }
     }
 
     /// The accepted tokens and certificates.

@@ -1,5 +1,13 @@
 /// A prefetch job at one moment, with the totals of its items.
 package struct JobSnapshot: Hashable, Sendable {
+    /// The place of a job of a fleet.
+    package struct Place: Hashable, Sendable {
+        /// The node that runs the job; nil: none.
+        package var node: String?
+
+        package init(node: String?) { self.node = node }
+    }
+
     /// The job without its items.
     package let record: JobRecord
     /// The counts of its items and bytes.
@@ -10,6 +18,8 @@ package struct JobSnapshot: Hashable, Sendable {
     package let eta: Duration?
     /// Increases with every change of the job.
     package var version: Int64
+    /// Nil: a job of this node alone.
+    package var place: Place?
 
     /// `presentRate`: the rate from the upstream over the last seconds.
     package init(record: JobRecord, tally: JobTally, presentRate: Double = 0, version: Int64) {
@@ -78,7 +88,8 @@ package struct JobTally: Hashable, Sendable {
         counts[new, default: 0] += count
     }
 
-    mutating func add(_ item: JobItemRecord) { count(item, times: 1) }
+    /// Counts another item.
+    package mutating func add(_ item: JobItemRecord) { count(item, times: 1) }
 
     mutating func remove(_ item: JobItemRecord) { count(item, times: -1) }
 

@@ -101,6 +101,9 @@ package struct PrefetchSchedule: Sendable {
     private var jobs: [String: PrefetchJob] = [:]
     /// The holds of waiting items.
     private var holds = ItemHolds()
+    /// Jobs with items that other nodes run. Their runs only wait for these, and have a limit of their own: otherwise the
+    /// nodes could use up their runs with waits for each other.
+    private var routed: Set<String> = []
     /// The running items; an entry stays until its run has ended, even if the job is finished.
     private var active: Set<Run> = []
     private var lastRun: UInt64 = 0
@@ -118,6 +121,9 @@ package struct PrefetchSchedule: Sendable {
 
     /// The progress of the job; nil if it is not scheduled.
     package func progress(of job: String, at now: Moment) -> JobSnapshot? { jobs[job]?.progress(at: now) }
+
+    /// Whether other nodes run the items of the job.
+    package func isRouted(_ job: String) -> Bool { routed.contains(job) }
 
     /// The item of a run; nil if the run is obsolete.
     package func item(of run: Run) -> JobItemRecord? {
@@ -202,12 +208,15 @@ package struct PrefetchSchedule: Sendable {
     /// Adds a job, new or loaded after a restart; running items of the last process are queued. Nil if the job is
     /// scheduled already.
     ///
-    /// `superseded`: not nil ends the unfinished jobs of its queue. The list names the jobs that the catalog has ended
-    /// already, scheduled or not.
+    /// - Parameters:
+    ///   - superseded: Not nil ends the unfinished jobs of its queue. The list names the jobs that the catalog has ended
+    ///     already, scheduled or not.
+    ///   - isRouted: Whether other nodes run its items.
     package mutating func add(
-        _ record: JobRecord, superseding superseded: [String]? = nil, at now: Moment
+        _ record: JobRecord, superseding superseded: [String]? = nil, isRouted: Bool = false, at now: Moment
     ) -> [Action]? {
         guard jobs[record.id] == nil else { return nil }
+        if isRouted { routed.insert(record.id) }
         let ends = superseded.map { supersede($0, by: record, at: now) } ?? []
         arrivals += 1
         let job = PrefetchJob(record, arrival: arrivals, turn: lastRun, at: now)
@@ -216,6 +225,13 @@ package struct PrefetchSchedule: Sendable {
         }
         jobs[record.id] = job
         return ends + [.changed(job: record.id)] + admit(at: now)
+    }
+
+    /// Removes a job that another node runs from now on, and stops its runs.
+    package mutating func remove(_ job: String, at now: Moment) -> [Action] {
+        guard jobs.removeValue(forKey: job) != nil else { return [] }
+        routed.remove(job)
+        return active.filter { $0.job == job }.map { .stop($0) } + admit(at: now)
     }
 
     /// Ends the scheduled jobs of the queue, and reports the named jobs as changed.
@@ -236,8 +252,8 @@ package struct PrefetchSchedule: Sendable {
     /// Dequeues the next queued item of unknown size, in the order of jobs; each item once. Nil while items can start
     /// at once, because a run determines the size itself.
     package mutating func takeUnmeasured() -> (job: String, item: JobItemRecord)? {
-        guard isOpen, active.count >= concurrency || !jobs.values.contains(where: \.canBegin) else { return nil }
-        for id in jobs.values.sorted(by: { $0.place < $1.place }).map(\.record.id) {
+        guard isOpen, nextJob() == nil else { return nil }
+        for id in jobs.values.sorted(by: { $0.place < $1.place }).map(\.record.id) where !isRouted(id) {
             if let item = jobs[id]?.takeUnmeasured() { return (id, item) }
         }
         return nil
@@ -315,7 +331,7 @@ package struct PrefetchSchedule: Sendable {
         for id in jobs.keys where jobs[id]?.failOverdue(at: now) == true { actions.append(.changed(job: id)) }
         guard isOpen else { return actions }
         actions += repeatWaiting(at: now)
-        while active.count < concurrency, let id = nextJob() {
+        while let id = nextJob() {
             if jobs[id]?.holdQueued(by: holds, at: now) == true {
                 actions.append(.changed(job: id))
                 continue
@@ -334,9 +350,11 @@ package struct PrefetchSchedule: Sendable {
         for hold in holds.due(at: now.wall) {
             let waiting = jobs.values.filter { $0.waits(for: hold) }
             if waiting.isEmpty { holds.remove(hold) }
-            guard active.count < concurrency,
-                let id = waiting.filter({ $0.canRepeat(hold) }).min(by: { $0.place < $1.place })?.record.id
-            else { continue }
+            let full = full
+            let startable = waiting.filter { job in
+                job.canRepeat(hold) && !(isRouted(job.record.id) ? full.routed : full.others)
+            }
+            guard let id = startable.min(by: { $0.place < $1.place })?.record.id else { continue }
             lastRun += 1
             guard let run = jobs[id]?.repeat(hold, number: lastRun, at: now) else { continue }
             holds.began(run, for: hold)
@@ -346,9 +364,18 @@ package struct PrefetchSchedule: Sendable {
         return actions
     }
 
-    /// The first job, in order, that can start an item.
+    /// The first job, in order, that can start an item; nil: none, or too many items run.
     private func nextJob() -> String? {
-        jobs.values.filter(\.canBegin).min { $0.place < $1.place }?.record.id
+        let full = full
+        if full.others, full.routed || routed.isEmpty { return nil }
+        return jobs.values.filter { $0.canBegin && !(isRouted($0.record.id) ? full.routed : full.others) }
+            .min { $0.place < $1.place }?.record.id
+    }
+
+    /// Whether as many items run as permitted: of routed jobs, and of the others.
+    private var full: (routed: Bool, others: Bool) {
+        let waiting = routed.isEmpty ? 0 : active.count { isRouted($0.job) }
+        return (waiting >= concurrency, active.count - waiting >= concurrency)
     }
 
     // MARK: Persistence
@@ -372,6 +399,7 @@ package struct PrefetchSchedule: Sendable {
     /// Removes the finished jobs without unsaved changes.
     package mutating func forgetFinished() {
         jobs = jobs.filter { !($0.value.record.state.isFinished && $0.value.isSaved) }
+        if !routed.isEmpty { routed = routed.filter { jobs[$0] != nil } }
     }
 }
 

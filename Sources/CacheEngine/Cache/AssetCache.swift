@@ -136,7 +136,7 @@ package final class AssetCache: Sendable {
             context: context, origins: origins, scrubber: scrubber, encryption: encryption, settings: live)
         fleet = FleetMember(
             settings.fleet, services: dependencies.services, context: context, configuration: configuration,
-            evictions: evictions)
+            evictions: evictions, prefetch: prefetch)
         clock = dependencies.clock
     }
 

@@ -13,6 +13,7 @@ import EtcdClient
 /// | `state/identity` | a random text, which the first node stores |
 /// | `state/purge` | number and identifier of the last purge |
 /// | `nodes/NAME` | ``FleetNode``, with the lease of the node |
+/// | `jobs/…` | ``FleetJobStore`` |
 ///
 /// The revision of an origin or the policy is that of etcd, so that `If-Match` works at each node.
 final class DesiredState: Sendable {
@@ -46,7 +47,7 @@ final class DesiredState: Sendable {
     private static let leaseAge = Duration.seconds(3600)
 
     let etcd: EtcdClient
-    private let root: String
+    let root: String
     /// Guards the keys of the nodes: the first one seals, all open.
     private let keys: OrderedMutex<[SymmetricKey]>
     private let uptime: @Sendable () -> Duration
@@ -147,7 +148,7 @@ final class DesiredState: Sendable {
             for entry in result.entries.joined() {
                 let name = String(entry.key.dropFirst(originsPrefix.count))
                 do throws(CacheError) {
-                    let settings = try StoredSettings.origin(try opened(entry))
+                    let settings = try StoredSettings.origin(String(decoding: try opened(entry), as: UTF8.self))
                     origins.append(Revised(value: Origin(name: name, settings: settings), revision: entry.revision))
                 } catch {
                     faults[name] = error.code == .fleetConflict ? error.message : Self.isLater
@@ -170,7 +171,7 @@ final class DesiredState: Sendable {
     /// Stores an origin; returns its revision. Throws `.preconditionFailed` if the precondition does not hold.
     func save(_ origin: Origin, if precondition: Precondition) async throws(CacheError) -> Int64 {
         let key = originsPrefix + origin.name
-        let sealed = try sealed(StoredSettings.text(of: origin.settings), as: key)
+        let sealed = try sealed(Array(StoredSettings.text(of: origin.settings).utf8), as: key)
         return try await change(key, .put(key, sealed), if: precondition)
     }
 
@@ -253,17 +254,17 @@ final class DesiredState: Sendable {
     // MARK: Secrets
 
     /// The name of the key is authenticated, so that a value cannot be moved to another origin.
-    private func sealed(_ text: String, as key: String) throws(CacheError) -> [UInt8] {
-        guard let sealed = keys.withLock(\.first)?.sealed(Array(text.utf8), authenticating: Array(key.utf8)) else {
-            throw CacheError(.internal, "The settings of an origin could not be encrypted.")
+    func sealed(_ plain: [UInt8], as key: String) throws(CacheError) -> [UInt8] {
+        guard let sealed = keys.withLock(\.first)?.sealed(plain, authenticating: Array(key.utf8)) else {
+            throw CacheError(.internal, "The state of the fleet could not be encrypted.")
         }
         return sealed
     }
 
-    private func opened(_ entry: EtcdEntry) throws(CacheError) -> String {
+    /// Throws `.fleetConflict` without the key.
+    func opened(_ entry: EtcdEntry) throws(CacheError) -> [UInt8] {
         for key in keys.withLock(\.self) {
-            guard let text = key.opened(entry.value, authenticating: Array(entry.key.utf8)) else { continue }
-            return String(decoding: text, as: UTF8.self)
+            if let plain = key.opened(entry.value, authenticating: Array(entry.key.utf8)) { return plain }
         }
         throw CacheError(.fleetConflict, "Its settings cannot be decrypted with a key of fleet.keyFile of this node.")
     }

@@ -1,38 +1,40 @@
 package import CacheCore
 
-/// A purge of all nodes: the request, and the token that it belongs to.
-struct FleetPurge: Codable, Sendable {
-    /// The token, and its limits; nil: the service needs none.
-    struct Owner: Codable, Sendable {
-        var id: String
-        var origins, prefixes: [String]?
+/// A token with its limits, as nodes tell it to each other.
+struct FleetTokenOwner: Codable, Hashable, Sendable {
+    var id: String
+    var origins, prefixes: [String]?
+
+    init(_ owner: TokenOwner) {
+        id = owner.id
+        (origins, prefixes) = (owner.limits.origins?.sorted(), owner.limits.prefixes)
     }
 
+    var owner: TokenOwner {
+        TokenOwner(id: id, limits: ContentLimits(origins: origins.map { Set($0) }, prefixes: prefixes))
+    }
+}
+
+/// A purge of all nodes: the request, and the token that it belongs to.
+struct FleetPurge: Codable, Sendable {
     /// A random identifier, and that of the purge before: numbers alone can repeat after etcd was restored.
     let id: String
     var previous = ""
     var request: JSON
     /// The time of the request, which its condition `olderThanSeconds` refers to.
     var at: Timestamp
-    var owner: Owner?
+    /// Nil: the service needs no token.
+    var owner: FleetTokenOwner?
 
     init(_ request: JSON, id: String, at now: Timestamp, by owner: TokenOwner?) {
         self.id = id
         self.request = request
         at = now
-        self.owner = owner.map {
-            Owner(id: $0.id, origins: $0.limits.origins?.sorted(), prefixes: $0.limits.prefixes)
-        }
+        self.owner = owner.map(FleetTokenOwner.init)
     }
 
     /// The token with its limits at the time of the request.
-    var tokenOwner: TokenOwner? {
-        owner.map { owner in
-            TokenOwner(
-                id: owner.id,
-                limits: ContentLimits(origins: owner.origins.map { Set($0) }, prefixes: owner.prefixes))
-        }
-    }
+    var tokenOwner: TokenOwner? { owner?.owner }
 }
 
 /// A node of the fleet, as it describes itself in etcd. Its entry exists while its lease does.

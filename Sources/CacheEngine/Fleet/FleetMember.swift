@@ -30,6 +30,8 @@ package final class FleetMember: Sendable {
         package var maxLag: Duration
         package var catchUp: CatchUp
         package var version: String
+        /// The base URL of the router; nil: each node runs the items of its jobs itself.
+        package var router: String?
 
         package init(
             fleet: String, node: String, url: String, etcd: EtcdSettings, keys: [String], maxLag: Duration,
@@ -86,6 +88,8 @@ package final class FleetMember: Sendable {
 
     package let settings: Settings
     let desired: DesiredState
+    let jobs: FleetJobs
+    private let services: any Upstream
     let context: EngineContext
     let configuration: CacheConfiguration
     private let evictions: EvictionAdministration
@@ -100,16 +104,27 @@ package final class FleetMember: Sendable {
     /// `services`: the client for requests to etcd. Nil without settings.
     init?(
         _ settings: Settings?, services: any Upstream, context: EngineContext, configuration: CacheConfiguration,
-        evictions: EvictionAdministration
+        evictions: EvictionAdministration, prefetch: PrefetchQueue
     ) {
         guard let settings else { return nil }
         self.settings = settings
+        self.services = services
         desired = DesiredState(
             EtcdClient(settings.etcd, over: services), fleet: settings.fleet, keys: settings.keys,
             uptime: context.uptime)
+        jobs = FleetJobs(
+            FleetJobStore(desired: desired, node: settings.node, process: context.upstreams.loopName),
+            prefetch: prefetch, context: context)
+        prefetch.join(jobs)
         self.context = context
         self.configuration = configuration
         self.evictions = evictions
+        updateRouter(keys: settings.keys)
+    }
+
+    private func updateRouter(keys: [String]) {
+        guard let url = settings.router, let key = keys.first else { return }
+        jobs.update(router: ItemRouter(url: url, key: key, peers: context.peers, upstream: services))
     }
 
     /// The reason why this node is not ready; nil: it is up to date, or may serve without etcd.
@@ -152,6 +167,7 @@ package final class FleetMember: Sendable {
                 // Apart from the readings, so that a long purge does not end the lease.
                 while (try? await clock.sleep(for: Self.keepAliveInterval)) != nil { await self.keepAlive() }
             }
+            group.addTask { await self.jobs.run(clock: clock) }
             for await _ in wakes { await follow() }
         }
         // Without the lease no purge waits for this node.
@@ -161,6 +177,7 @@ package final class FleetMember: Sendable {
     /// Replaces the keys of the nodes.
     package func update(keys: [String]) {
         desired.update(keys: keys)
+        updateRouter(keys: keys)
         wake.yield()
     }
 
@@ -392,6 +409,7 @@ package final class FleetMember: Sendable {
         // The next process with this store has written the entry already.
         if let present, present.process != node.process, node.state == Readiness.draining.rawValue { return false }
         let (lease, isRenewed) = try await lease()
+        jobs.update(lease: lease, isReady: node.state == Readiness.ready.rawValue)
         let isCurrent =
             present.map { !node.differsFromEntry($0) && node.at.since($0.at) < Self.refreshInterval } ?? false
         guard !isRenewed || !isCurrent else { return false }

@@ -19,7 +19,8 @@ package struct PrefetchJobs: Sendable {
     /// Throws `.invalidField` with the path of the field, such as `items[3].ranges[0]`, also for an item that is known
     /// to be larger than the capacity; `.jobTooLarge` for more items than `limits.jobItems`; `.overloaded` if all jobs
     /// have too many unfinished items; `.conflict` if the idempotency key was used with another request; and
-    /// `.upstreamForbidden` for hosts that the configuration does not permit.
+    /// `.upstreamForbidden` for hosts that the configuration does not permit. In a fleet each node can continue the job; it
+    /// then also throws `.fleetUnavailable`.
     package func submit(_ order: CreateJobRequest, idempotencyKey: String? = nil) async throws(CacheError)
         -> JobSnapshot
     {
@@ -27,7 +28,9 @@ package struct PrefetchJobs: Sendable {
             id: random.identifier(), at: wallClock.now(), maxItems: prefetch.limits.jobItems)
         try await measure(&record)
         let key = idempotencyKey.map { IdempotencyKey(key: $0, bodyHash: order.fingerprint) }
-        switch try await prefetch.submit(record, idempotency: key) {
+        var insertion = try await prefetch.fleet?.submit(record, idempotency: key)
+        if insertion == nil { insertion = try await prefetch.submit(record, idempotency: key) }
+        switch insertion ?? .inserted() {
         case .inserted: return try await prefetch.job(record.id)
         case .repeated(let id, isSameBody: true):
             return try await prefetch.job(id)
@@ -42,13 +45,39 @@ package struct PrefetchJobs: Sendable {
     ) async throws(CacheError) -> (items: [JobSnapshot], nextCursor: String?) {
         // The states of a large job can take long to save.
         await prefetch.saveLogged(within: Self.listWait)
+        if let fleet = prefetch.fleet { return try await page(query, with: await fleet.snapshots(query)) }
         let page = try await catalog.jobPage(query)
         return (page.items.map { prefetch.scheduled($0.record.id) ?? $0 }, page.nextCursor)
     }
 
+    /// A page of the jobs of this node and of its fleet together.
+    private func page(
+        _ query: JobQuery, with shared: [JobSnapshot]
+    ) async throws(CacheError) -> (items: [JobSnapshot], nextCursor: String?) {
+        let place = try FleetJobPlace(query.cursor)
+        let limit = min(max(query.limit, 1), 1000)
+        let rest = place.last.map { last in shared.filter { last.precedes($0) } } ?? shared
+        var own = query
+        (own.limit, own.cursor) = (limit, place.ownCursor)
+        let page = place.hasOwn ? try await catalog.jobPage(own) : JobPage(items: [])
+        let ofNode = page.items.map { prefetch.scheduled($0.record.id) ?? $0 }
+        let items = Array((ofNode + rest.prefix(limit)).sorted { $0.place(before: $1) }.prefix(limit))
+        let ownCount = items.count { $0.place == nil }
+        guard ofNode.count + rest.count > limit || page.nextCursor != nil else { return (items, nil) }
+        var next = place
+        next.last = items.last { $0.place != nil }.map(FleetJobPlace.Last.init) ?? place.last
+        if ownCount > 0 {
+            own.limit = ownCount
+            let ownPage = try await catalog.jobPage(own)
+            (next.ownCursor, next.hasOwn) = (ownPage.nextCursor, ownPage.nextCursor != nil)
+        }
+        return (items, next.text)
+    }
+
     /// The number of jobs on all pages of a list.
     package func count(_ query: JobQuery) async throws(CacheError) -> Int {
-        try await catalog.jobCount(query)
+        let shared = await prefetch.fleet?.snapshots(query).count ?? 0
+        return try await catalog.jobCount(query) + shared
     }
 
     /// The job with this identifier. Throws `.notFound`.
@@ -64,14 +93,24 @@ package struct PrefetchJobs: Sendable {
             let page = JobItemPage(items, at: place)
             return (page.items, page.nextCursor)
         }
-        guard let page = try await catalog.jobItems(id, limit: limit, cursor: cursor) else {
+        if let page = try await catalog.jobItems(id, limit: limit, cursor: cursor) {
+            return (page.items, page.nextCursor)
+        }
+        let last = min(max(place.last, -1), Int.max - 2000)
+        guard let items = try await prefetch.fleet?.items(id, first: last + place.limit + 2) else {
             throw PrefetchQueue.unknown(id)
         }
+        let rest = items.dropFirst(min(last, items.count) + 1)
+        let page = JobItemPage(Array(rest.prefix(place.limit + 1)), at: place)
         return (page.items, page.nextCursor)
     }
 
     /// Cancels a job; the fetched bytes stay in the cache. A finished job is not changed. Throws `.notFound`.
     package func cancel(_ id: String) async throws(CacheError) -> JobSnapshot {
+        if let fleet = prefetch.fleet, try await catalog.jobSnapshot(id) == nil {
+            guard try await fleet.cancel(id) else { throw PrefetchQueue.unknown(id) }
+            return try await prefetch.job(id)
+        }
         if prefetch.look({ !$0.contains(id) }) {
             guard let stored = try await catalog.jobSnapshot(id) else { throw PrefetchQueue.unknown(id) }
             if !stored.record.state.isFinished, let record = try await catalog.job(id) {
@@ -92,6 +131,12 @@ package struct PrefetchJobs: Sendable {
     /// Throws `.conflict` while the job is not finished, and `.notFound`.
     package func retry(_ id: String, by owner: TokenOwner? = nil) async throws(CacheError) -> JobSnapshot {
         let now = wallClock.now()
+        if let fleet = prefetch.fleet, try await catalog.jobSnapshot(id) == nil {
+            guard try await fleet.retry(id, as: { $0.begunAgain(at: now, by: owner) }) else {
+                throw PrefetchQueue.unknown(id)
+            }
+            return try await prefetch.job(id)
+        }
         try await prefetch.resubmit(id) { $0.begunAgain(at: now, by: owner) }
         return try await prefetch.job(id)
     }

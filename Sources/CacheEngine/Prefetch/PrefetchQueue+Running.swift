@@ -63,7 +63,7 @@ extension PrefetchQueue {
         }
         end(trace?.span, of: start.run, outcome)
         if outcome != .interrupted { latencies.itemEnded(after: uptime() - begin) }
-        ended(start.run, outcome)
+        ended(start.run, reportToNode(start.run, outcome) ? .interrupted : outcome)
         saveSoon()
     }
 
@@ -84,6 +84,9 @@ extension PrefetchQueue {
     /// stopped.
     private func fill(_ run: Run, in cache: AssetCache) async -> PrefetchSchedule.Outcome? {
         guard let item = look({ $0.item(of: run) }) else { return .interrupted }
+        if look({ $0.isRouted(run.job) }), let outcome = await fleet?.runAtOwner(run, item, in: cache) {
+            return outcome
+        }
         let refusedWrites = cache.context.store.refusedWrites
         var fits = false
         do throws(CacheError) {

@@ -9,6 +9,9 @@ final class PrefetchQueue: Sendable {
     typealias Run = PrefetchSchedule.Run
     typealias Moment = PrefetchSchedule.Moment
 
+    /// Receives the outcome of a run for another node, and the item with its last progress.
+    typealias GuestEnd = @Sendable (PrefetchSchedule.Outcome, JobItemRecord?) -> Void
+
     /// A run to start, with a stream: the end of the stream stops the run.
     struct Start: Sendable {
         let run: Run
@@ -17,6 +20,10 @@ final class PrefetchQueue: Sendable {
 
     /// The schedule, and the handles needed to perform its actions.
     fileprivate struct State {
+        /// The jobs of the fleet; nil: there is none.
+        weak var fleet: FleetJobs?
+        /// The receivers of the outcomes of items that run here for other nodes, by the names of their jobs.
+        var guests: [String: GuestEnd] = [:]
         var schedule: PrefetchSchedule
         /// The stop handle of each active run.
         var stops: [Run: AsyncStream<Never>.Continuation] = [:]
@@ -108,6 +115,12 @@ final class PrefetchQueue: Sendable {
     /// Whether jobs are unfinished: their items occupy the commit queue and the catalog.
     var isBusy: Bool { state.withLock { $0.submissions > 0 || $0.schedule.hasRunnable } }
 
+    /// The jobs of the fleet; nil: there is none.
+    var fleet: FleetJobs? { state.withLock { $0.fleet } }
+
+    /// Sets the jobs of the fleet, which refer to this queue.
+    func join(_ fleet: FleetJobs) { state.withLock { $0.fleet = fleet } }
+
     // MARK: The schedule
 
     /// Reads the schedule under the lock.
@@ -138,10 +151,12 @@ final class PrefetchQueue: Sendable {
         return hasChanged
     }
 
-    /// Adds a job to the schedule as it is recorded. Returns false if it is scheduled already.
-    func add(_ record: JobRecord) -> Bool {
+    /// Adds a job to the schedule as it is recorded. Returns false if it is scheduled already. `isRouted`: other nodes run
+    /// its items.
+    @discardableResult
+    func add(_ record: JobRecord, isRouted: Bool = false) -> Bool {
         defer { measure.yield() }
-        return change { $0.add(record, at: $1) ?? [] }
+        return change { $0.add(record, isRouted: isRouted, at: $1) ?? [] }
     }
 
     /// Adds a new or requeued job to the schedule, and ends the jobs that it has superseded in the catalog.
@@ -195,7 +210,7 @@ final class PrefetchQueue: Sendable {
     }
 
     /// Throws `.overloaded` if all jobs would have too many unfinished items with this one.
-    private func checkRoom(for record: JobRecord) throws(CacheError) {
+    func checkRoom(for record: JobRecord) throws(CacheError) {
         let limits = limits
         try state.withLock { state throws(CacheError) in try state.schedule.checkRoom(for: record, within: limits) }
     }
@@ -232,18 +247,57 @@ final class PrefetchQueue: Sendable {
         }
     }
 
-    /// The present state of a job: from the schedule while it is unfinished, else from the catalog. Throws
-    /// `.notFound`.
+    /// The present state of a job: from the schedule while it is unfinished, else from the catalog or the fleet. Throws
+    /// `.notFound`, and `.fleetUnavailable` for a job that this node does not know.
     func job(_ id: String) async throws(CacheError) -> JobSnapshot {
         if let present = scheduled(id) { return present }
-        guard let stored = try await catalog.jobSnapshot(id) else { throw Self.unknown(id) }
-        return stored
+        if let stored = try await catalog.jobSnapshot(id) { return stored }
+        guard let job = try await fleet?.snapshot(id) else { throw Self.unknown(id) }
+        return job
     }
 
     /// The job's state in the schedule; nil if it is not scheduled.
     func scheduled(_ id: String) -> JobSnapshot? {
         let now = moment
-        return look { $0.progress(of: id, at: now) }
+        guard var job = look({ $0.progress(of: id, at: now) }) else { return nil }
+        if let fleet, fleet.runs(id) { job.place = JobSnapshot.Place(node: fleet.store.node) }
+        return job
+    }
+
+    // MARK: Items of other nodes
+
+    /// The number of items that run or wait here for other nodes.
+    private static let mostGuests = 1000
+
+    /// Adds a job of one item that another node runs here. `ended` receives the outcome of its run, after which the job is
+    /// gone. Throws `.overloaded`.
+    func addGuest(
+        _ record: JobRecord, ended: @escaping GuestEnd
+    ) throws(CacheError) {
+        let isFull = state.withLock { state in
+            guard state.guests.count < Self.mostGuests else { return true }
+            state.guests[record.id] = ended
+            return false
+        }
+        guard !isFull else { throw CacheError(.overloaded, "Too many items of other nodes run here: repeat later.") }
+        add(record)
+    }
+
+    /// Removes the job of another node, and stops its run.
+    func removeGuest(_ id: String) {
+        change { $0.remove(id, at: $1) }
+        state.withLock { $0.guests[id] = nil }
+        releaseFinishedClaims()
+    }
+
+    /// Reports the outcome of a run to the node that it was made for. Returns false if it is one of this node.
+    func reportToNode(_ run: Run, _ outcome: PrefetchSchedule.Outcome) -> Bool {
+        guard let ended = state.withLock({ $0.guests[run.job] }) else { return false }
+        let item = look { $0.items(of: run.job, after: -1, atMost: 1) }?.first
+        // The job is gone before its run is, so that the item is not queued again.
+        change { $0.remove(run.job, at: $1) }
+        ended(outcome, item)
+        return true
     }
 
     /// Throws `.tokenScope` unless the item is inside the limits of the token that made the job. Every use of an item asks
@@ -276,7 +330,9 @@ final class PrefetchQueue: Sendable {
             isMore = try await saving.pass { () async throws(CacheError) in
                 let changes = state.withLock { $0.schedule.takeChanges(atMost: Self.savedAtOnce) }
                 do throws(CacheError) {
+                    // Jobs that the catalog does not have are those of the fleet and of other nodes.
                     if !changes.isEmpty { try await catalog.update(changes) }
+                    fleet?.note(changes) { self.scheduled($0) }
                 } catch {
                     // The changes are merged back, under the changes made meanwhile.
                     state.withLock { $0.schedule.restore(changes) }
@@ -294,7 +350,7 @@ final class PrefetchQueue: Sendable {
 
     /// Saves the end of a cancelled job before its items: it is durable when this returns.
     func saveEnd(of job: String) async throws(CacheError) {
-        guard look({ $0.endedEarly(job) }) != nil else { return try await saveChanges() }
+        guard look({ $0.endedEarly(job) }) != nil, fleet?.runs(job) != true else { return try await saveChanges() }
         try await saving.pass { () async throws(CacheError) in
             if let record = look({ $0.endedEarly(job) }) { try await catalog.updateJob(record) }
         }
@@ -316,6 +372,17 @@ final class PrefetchQueue: Sendable {
             }
             events.publish(.job(job, isState: isState))
         }
+    }
+
+    /// Jobs that this node does not run have changed.
+    func signal(_ jobs: some Sequence<String>) {
+        let signals = state.withLock { state in
+            jobs.flatMap { job in
+                state.changed.insert(job)
+                return state.signals[job].map { Array($0.values) } ?? []
+            }
+        }
+        for signal in signals { signal.yield() }
     }
 
     /// A signal that fires when the job has changed, and the token to cancel it with `unwatch`.
@@ -348,6 +415,7 @@ extension PrefetchQueue.State {
             return [.start(PrefetchQueue.Start(run: run, stop: stream))]
         case .stop(let run): return stops[run].map { [.stop($0)] } ?? []
         case .changed(let job):
+            guard guests[job] == nil else { return [] }
             changed.insert(job)
             return signals[job]?.values.map { .notify($0) } ?? []
         }

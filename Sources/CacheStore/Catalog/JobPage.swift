@@ -5,6 +5,11 @@ package struct JobPage: Hashable, Sendable {
     package var items: [JobSnapshot]
     /// Nil on the last page.
     package var nextCursor: String?
+
+    package init(items: [JobSnapshot], nextCursor: String? = nil) {
+        self.items = items
+        self.nextCursor = nextCursor
+    }
 }
 
 /// One page of a job's items.

@@ -99,7 +99,7 @@ private struct StoredLimits: Codable {
 }
 
 /// A job item's reference, tags, pin and wait as JSON. It is always sealed, because its URL may be signed.
-private struct StoredReference: Codable {
+struct StoredReference: Codable {
     var url: String?
     var origin: String?
     var path: String?
@@ -107,8 +107,8 @@ private struct StoredReference: Codable {
     var asset: String?
     var tags: [String]?
     var pinned: Bool?
-    var media: StoredPlay?
-    var wait: StoredWait?
+    fileprivate var media: StoredPlay?
+    fileprivate var wait: StoredWait?
 
     /// Encodes an item. Empty tags and a missing pin are omitted.
     init(_ item: JobItemRecord) {

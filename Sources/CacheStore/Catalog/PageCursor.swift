@@ -4,13 +4,13 @@ import Foundation
 /// Position of the last row of a page, as an opaque text for the client.
 package struct PageCursor: Hashable {
     /// The list and its order. A cursor of a different list is rejected.
-    let list: String
+    package let list: String
     /// Sort value of the last row.
-    let value: Int64
+    package let value: Int64
     /// Tie-breaker for rows with the same sort value; empty if the value is unique.
-    let tie: String
+    package let tie: String
 
-    init(list: String, value: Int64, tie: String = "") {
+    package init(list: String, value: Int64, tie: String = "") {
         self.list = list
         self.value = value
         self.tie = tie

@@ -45,11 +45,13 @@ extension LarderSettings {
         guard !fleet.etcdEndpoints.isEmpty else { return nil }
         let tls = TLSSettings(
             caFile: fleet.etcdCAFile, certificateFile: fleet.etcdCertificateFile, keyFile: fleet.etcdKeyFile)
-        return FleetMember.Settings(
+        var member = FleetMember.Settings(
             fleet: fleet.name, node: fleet.node ?? Self.hostName, url: fleet.advertise ?? "",
             etcd: EtcdSettings(endpoints: fleet.etcdEndpoints, tls: tls, user: fleet.etcdUser),
             keys: fleet.keys.map(\.exposed), maxLag: fleet.maxLag, catchUp: fleet.catchUp,
             version: LarderCommand.version)
+        member.router = fleet.router
+        return member
     }
 
     /// The name of this machine, without a question to the DNS.

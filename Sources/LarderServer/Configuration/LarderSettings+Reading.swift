@@ -123,7 +123,10 @@ extension LarderSettings {
 
     /// Validates the settings of etcd.
     private func checkEtcd() throws(SettingsError) {
-        guard !fleet.etcdEndpoints.isEmpty else { return }
+        guard !fleet.etcdEndpoints.isEmpty else {
+            guard fleet.router == nil else { throw SettingsError("fleet.router", "requires fleet.etcd.endpoints") }
+            return
+        }
         guard !fleet.keys.isEmpty else {
             throw SettingsError("fleet.keyFile", "is required by fleet.etcd.endpoints")
         }

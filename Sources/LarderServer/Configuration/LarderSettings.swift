@@ -75,6 +75,8 @@ struct FleetSettings: Hashable, Sendable {
     var etcdCredentialsFile: String?
     /// The user in the file.
     var etcdUser: EtcdSettings.User?
+    /// The base URL of the router, through which jobs reach the owners of their items; nil: none.
+    var router: String?
     /// The time without etcd after which a node asks the others whether it may serve.
     var maxLag = Duration.seconds(10)
     var catchUp = FleetMember.CatchUp.require

@@ -201,6 +201,11 @@ extension Setting<LarderSettings> {
                 "base URL at which other nodes reach this one; with etcd they find it there"
             ).fixed(),
             Setting(
+                "fleet.router", optional: \.fleet.router, .nodeURL,
+                "base URL of the router, through which jobs reach the nodes of their assets; without it the node of a job "
+                    + "fetches all its items; requires `fleet.etcd.endpoints`"
+            ).fixed(),
+            Setting(
                 "fleet.maxLag", \.fleet.maxLag, .duration(example: "10s"),
                 "time without etcd after which the node asks the others: if one of them reaches etcd, it is not ready "
                     + "until it does, too"

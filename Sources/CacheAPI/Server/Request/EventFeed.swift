@@ -46,6 +46,8 @@ final class EventFeed: Service {
     private static let partBytes = 64 << 10
 
     let log: EventLog
+    /// Reports that the service shuts down, to other responses that can last.
+    let shutdown = DisconnectSignal()
     private let clock: any Clock<Duration>
     /// The time since the creation of the feed.
     let uptime: @Sendable () -> Duration
@@ -82,6 +84,7 @@ final class EventFeed: Service {
             return followers.open.values
         }
         for follower in open { follower.end() }
+        shutdown.left()
     }
 
     /// Wakes followers over the interval of a turn; it grows with their number.

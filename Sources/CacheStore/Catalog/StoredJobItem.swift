@@ -1,0 +1,37 @@
+package import CacheCore
+
+/// The order of a job item as a document, for the other nodes of a fleet: its asset, ranges, tags and the place in a
+/// playlist, without its progress. It can have a signed URL, so that it is always sealed or sent to nodes only.
+package enum StoredJobItem {
+    private struct Document: Codable {
+        var reference: StoredReference
+        var ranges: [String]?
+    }
+
+    package static func json(of item: JobItemRecord) throws(CacheError) -> JSON {
+        var order = item
+        order.wait = nil
+        do {
+            let ranges = item.ranges.isEmpty ? nil : item.ranges
+            let text = try RowCoding.json(Document(reference: StoredReference(order), ranges: ranges))
+            return try JSONParser.parse(text.utf8)
+        } catch {
+            throw CacheError(.internal, "The job item cannot be encoded.", cause: error)
+        }
+    }
+
+    /// The queued item at a position of a job. Throws `storageCorrupt` if the document has another form.
+    package static func item(_ json: JSON, index: Int) throws(CacheError) -> JobItemRecord {
+        do {
+            let document = try json.decode(Document.self, isStrict: false)
+            var item = JobItemRecord(
+                index: index, reference: try document.reference.reference(), ranges: document.ranges ?? [])
+            try document.reference.restore(to: &item)
+            return item
+        } catch let error as CacheError where error.code == .storageCorrupt {
+            throw error
+        } catch {
+            throw CacheError(.storageCorrupt, "The document of a job item cannot be decoded.", cause: error)
+        }
+    }
+}
