@@ -355,6 +355,16 @@ def purged(t):
     expect_recovered(t)
 
 
+@check("a purge of other assets keeps a cached error", rfc="9111 §4", larder_only=True)
+def purged_others(t):
+    refuse(t, 404, FRESH)
+    for order in ({"prefix": f"/o/{t.label}/other/"}, {"keys": [f"/o/{t.label}/other"]}, {"patterns": ["/o/*/other"]}):
+        t.expect(t.api("POST", "/v1/purges", order), 200)
+        expect_repeated(t, 404)
+    t.expect(t.api("POST", "/v1/purges", {"prefix": f"/o/{t.label}/"}), 200)
+    expect_recovered(t)
+
+
 @check("many readers of a cached error cause one request", rfc="9111 §4", larder_only=True)
 def refused_together(t):
     release = t.event()

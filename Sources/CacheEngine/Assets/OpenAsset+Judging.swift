@@ -209,7 +209,7 @@ extension OpenAsset {
         context.refusals.keep(
             NegativeCache.Refusal(
                 status: head.status, challenges: Challenges.of(head, toReaderOf: expectation.readerURL),
-                origin: target.originName, receivedAt: now, freshness: freshness,
+                target: target.withoutReader, receivedAt: now, freshness: freshness,
                 passed: passed.map { .init(generation: $0, bytes: $0.length == 0 ? [] : nil) }), of: id)
     }
 

@@ -207,11 +207,11 @@ package struct EvictionAdministration: Sendable {
     /// Executes a registered plan. If it `runsLater`, a purge deletes its assets in the background.
     private func execute(_ id: String, runsLater: Bool) async throws(CacheError) -> PurgePlan.Progress {
         let plan = try plans.begin(id, at: now)
-        let scope = plan.request.map { purgeScope(of: $0.selection(at: now), keys: $0.keys, urls: $0.urls) }
-        if plan.ranges == nil { begin(scope ?? PurgeScope(AssetSelection(origin: plan.origin)), of: plan.origin) }
+        let scope = purgeScope(of: plan)
+        if plan.ranges == nil { begin(scope, of: plan.origin) }
         do throws(CacheError) {
             try await context.commits.flush()
-            if let scope { try await expireRecent(scope, besides: plan.assets.map(\.id)) }
+            if plan.request != nil { try await expireRecent(scope, besides: plan.assets.map(\.id)) }
             _ = try await erase(plan)
             if runsLater, plan.canRunLater {
                 forgetRefusals(plan)
@@ -235,10 +235,11 @@ package struct EvictionAdministration: Sendable {
         try plans.cancel(id)
     }
 
-    /// A purge also clears the negative cache, of a token with limits only inside them.
+    /// A purge also clears the negative cache of its assets, of a token with limits only inside them.
     private func forgetRefusals(_ plan: PurgePlan) {
-        context.refusals.forgetAll { origin in
-            (plan.origin ?? origin) == origin && plan.owner?.limits.mayPermit(origin: origin) ?? true
+        let scope = purgeScope(of: plan)
+        context.refusals.forgetAll { target in
+            scope.mayContain(target, nil) && plan.owner?.limits.mayPermit(origin: target.originName) ?? true
         }
     }
 
@@ -284,6 +285,11 @@ package struct EvictionAdministration: Sendable {
 
     private func purgeScope(of selection: AssetSelection, keys: [String]?, urls: [String]?) -> PurgeScope {
         PurgeScope(selection, names: PurgeNames(resolver: resolver).scope(keys: keys, urls: urls))
+    }
+
+    private func purgeScope(of plan: PurgePlan) -> PurgeScope {
+        plan.request.map { purgeScope(of: $0.selection(at: now), keys: $0.keys, urls: $0.urls) }
+            ?? PurgeScope(AssetSelection(origin: plan.origin))
     }
 
     /// Copies of other nodes and responses from before this moment do not count as fresh any more. Other nodes first: a

@@ -19,8 +19,8 @@ final class NegativeCache: Sendable {
         var status: Int
         /// The values of `WWW-Authenticate` for the reader.
         var challenges: [String] = []
-        /// The name of the asset's origin.
-        var origin: String
+        /// The asset, without the fields of a reader.
+        var target: AssetTarget
         var receivedAt: Timestamp
         var freshness: Freshness
         /// Nil: the refusal is repeated with a problem document.
@@ -70,8 +70,8 @@ final class NegativeCache: Sendable {
 
     func forget(_ asset: AssetID) { shards[asset].value.withLock { $0[asset] = nil } }
 
-    /// Removes the refusals of the selected origins.
-    func forgetAll(ofOrigins isSelected: (String) -> Bool) {
-        _ = shards.map { refusals in refusals.removeAll { isSelected($0.origin) } }
+    /// Removes the refusals of the selected assets.
+    func forgetAll(where isSelected: (AssetTarget) -> Bool) {
+        _ = shards.map { refusals in refusals.removeAll { isSelected($0.target) } }
     }
 }
