@@ -32,7 +32,7 @@ def operations(document):
 
 
 #: Operations that succeed in a fleet with etcd only; Tests/Fleet/state.py calls them.
-NEED_ETCD = {"getFleetPurge"}
+NEED_ETCD = {"getFleetPurge", "prefetchItem"}
 
 
 class Calls:

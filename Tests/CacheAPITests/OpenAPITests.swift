@@ -55,7 +55,7 @@ import Testing
         ("Asset", [Samples.asset, Samples.bareAsset].map { AssetDocument($0).json }),
         ("ProbeReport", [ProbeDocument(Samples.probe).json]),
         ("Timings", [Samples.timings, TransferTimings()].map { TimingsDocument($0).json }),
-        ("Job", [JobDocument(Samples.job).json]),
+        ("Job", [Samples.job, Samples.fleetJob].map { JobDocument($0).json }),
         ("JobItem", Samples.items.map { JobItemDocument($0).json }),
         ("Media", Samples.media.map { MediaDocument($0).json }),
         (

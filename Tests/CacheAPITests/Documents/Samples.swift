@@ -51,6 +51,12 @@ enum Samples {
             counts: [.succeeded: 1, .failed: 1, .timedOut: 1, .cancelled: 1, .queued: 1], itemsUnknown: 1,
             measuredBytes: 100, bytesFromCache: 20, bytesFromUpstream: 30), presentRate: 10.4, version: 4)
 
+    static var fleetJob: JobSnapshot {
+        var job = job
+        job.place = JobSnapshot.Place(node: "cache-1")
+        return job
+    }
+
     static let items: [JobItemRecord] = [
         JobItemRecord(
             index: 0, reference: .url("https://media.example.com/a.mp4?signature=s3cret", key: "k"),

@@ -123,9 +123,8 @@ import Testing
                 try await connection.request("GET", "/o/media/a.mp4", old)
                 #expect(try await connection.response()?.status == 206)
             }
-            live.replace { present in
-                .init(access: AccessRules(tokens: [("new", .read)]), cors: present.cors, limits: present.limits)
-            }
+            let access = AccessRules(tokens: [("new", .read)])
+            live.replace { .init(access: access, cors: $0.cors, limits: $0.limits) }
             try await connection.request("GET", "/o/media/a.mp4", old)
             #expect(try await connection.response()?.status == 401)
             let new: HeaderList = ["Authorization": "Bearer new", "Range": "bytes=0-9"]

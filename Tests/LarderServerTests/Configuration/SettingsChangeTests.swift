@@ -27,6 +27,7 @@ import Testing
         "fleet.etcd.endpoints": "http://127.0.0.1:2379", "fleet.etcd.caFile": "ca", "fleet.etcd.certificateFile": "c",
         "fleet.etcd.keyFile": "k", "fleet.etcd.credentialsFile": "u", "fleet.name": "f", "fleet.node": "n",
         "fleet.advertise": "http://127.0.0.1:8080", "fleet.maxLag": "30s", "fleet.catchUp": "serve",
+        "fleet.router": "http://127.0.0.1:8080",
     ]
 
     @Test("A setting without reload keeps the running value and needs a restart")
