@@ -39,20 +39,20 @@ for count in [1, 100, 1000] {
         let reader = readers[Int.random(in: 0..<count, using: &random)]
         let run = ByteRange(offset: Int64.random(in: 0..<length - 65_536, using: &random), length: 65_536)
         _ = present.want(run, by: reader)
-        _ = present.presence(for: reader)
+        _ = present.poll(reader)
         _ = present.advance(reader, to: run.upperBound)
     }
     var missing = FillLedger(settings: .init(), length: length, acceptsRanges: true, extents: ByteRangeSet())
     for number in 0..<Int64(count) {
         let (reader, _) = missing.join(opening: .closed(0..<1), priority: .live, needsConfirmation: false)
         _ = missing.want(ByteRange(offset: number << 20, length: 65_536), by: reader)
-        _ = missing.presence(for: reader)
+        _ = missing.poll(reader)
     }
     measure("FillLedger: join a running fill, and leave", size: count) {
         let (reader, _) = missing.join(opening: .closed(0..<1), priority: .live, needsConfirmation: false)
         let place = Int64.random(in: 0..<Int64(count), using: &random) << 20
         _ = missing.want(ByteRange(offset: place, length: 1000), by: reader)
-        _ = missing.presence(for: reader)
+        _ = missing.poll(reader)
         _ = missing.leave(reader)
     }
 }

@@ -115,7 +115,7 @@ extension Router {
                     gate: gate, need: line.need, credentials: request.call.credentials, host: request.call.host,
                     reader: reader)
                 if let reader {
-                    context.note.update { $0.reader = reader }
+                    context.logContext.update { $0.reader = reader }
                     try await limits.check(line, context, for: reader)
                 }
                 let claim = budgets.bodies.claim(for: reader)

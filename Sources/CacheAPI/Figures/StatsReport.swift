@@ -64,25 +64,25 @@ extension Figure<StatsReport> {
         },
         Figure(
             "connections_active", .gauge, .count, "Open client connections", "load.connections.active",
-            \.stats.counter.connections.active),
+            \.stats.admission.connections.active),
         Figure(
             nil, .gauge, .count, "The setting `limits.maxConnections`", "load.connections.limit",
-            \.stats.counter.connections.limit),
+            \.stats.admission.connections.limit),
         Figure(
             "reads_active", .gauge, .count, "Content reads in progress that were not answered at once from disk",
-            "load.reads.active", \.stats.counter.reads.active),
+            "load.reads.active", \.stats.admission.reads.active),
         Figure(
             nil, .gauge, .count, "The setting `limits.maxConcurrentReads`", "load.reads.limit",
-            \.stats.counter.reads.limit),
+            \.stats.admission.reads.limit),
         Figure(
             "requests_rejected_total", .counter, .count,
             "Connections and reads rejected with 503 at `limits.maxConnections` or `limits.maxConcurrentReads`; "
                 + "connections, streams and requests rejected with 429 at `limits.perAddress`",
             by: ["reason"],
             .series([
-                Series("connections", "load.connections.refused", \.stats.counter.connections.refused),
-                Series("reads", "load.reads.refused", \.stats.counter.reads.refused),
-                Series("addresses", "load.addresses.refused", \.stats.counter.addressesRefused),
+                Series("connections", "load.connections.refused", \.stats.admission.connections.refused),
+                Series("reads", "load.reads.refused", \.stats.admission.reads.refused),
+                Series("addresses", "load.addresses.refused", \.stats.admission.addressesRefused),
             ])),
         Figure(
             "jobs", .gauge, .count, "Prefetch jobs in the catalog, by state", by: ["state"],

@@ -24,7 +24,7 @@ struct EventController: Controller {
         if let ticket = query.string("ticket") {
             let permission = try tickets.redeem(ticket)
             context.permission = permission
-            context.note.update { $0.reader = permission?.reader }
+            context.logContext.update { $0.reader = permission?.reader }
         }
         let topics = try Self.topics(query.string("topics"))
         let last = try query.integer("after", in: 0...Int64.max) ?? request.headers[.lastEventID].flatMap { Int64($0) }

@@ -88,7 +88,7 @@ struct ProbeController: Controller {
 
     /// The problem document for a failed probe.
     private func problem(_ failure: ProbeFailure, _ request: Request, _ context: APIContext) -> Problem {
-        context.note.update { $0.outcome = failure.error.code.name }
+        context.logContext.update { $0.outcome = failure.error.code.name }
         return Problem(
             failure.error, instance: request.path, requestID: context.requestID, probe: failure)
     }

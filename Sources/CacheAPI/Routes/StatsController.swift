@@ -45,7 +45,7 @@ struct StatsController: Controller {
     /// The statistics of the cache together with those of the HTTP server.
     private func stats() async throws(CacheError) -> StatsSnapshot {
         var stats = try await statistics.snapshot()
-        stats.counter = load.figures
+        stats.admission = load.figures
         stats.reload = source.figures
         stats.isReady = cache.readiness == .ready && !cache.storeIsGone
         return stats

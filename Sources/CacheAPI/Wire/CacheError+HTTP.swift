@@ -34,7 +34,7 @@ extension CacheError.Code {
         case .methodNotAllowed(let allow): [.allow: allow]
         case .rangeNotSatisfiable(let length?): [.contentRange: "bytes */\(length)"]
         case .upstreamUnreachable(let wait?): [.retryAfter: Self.seconds(wait)]
-        default: isPassing ? [.retryAfter: "5"] : [:]
+        default: isTemporary ? [.retryAfter: "5"] : [:]
         }
     }
 

@@ -82,7 +82,7 @@ private struct Rehearsal {
         note(ledger.want(range, by: reader))
         restart()
         while let position = ledger.position(of: reader) {
-            let (presence, actions) = ledger.presence(for: reader)
+            let (presence, actions) = ledger.poll(reader)
             note(actions)
             switch presence {
             case .bytes(let run): note(ledger.advance(reader, to: run.upperBound))

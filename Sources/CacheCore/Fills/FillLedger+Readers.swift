@@ -90,7 +90,7 @@ extension FillLedger {
 
     /// How far the reader is served. On `.pending` the reader counts as waiting, and its bytes are requested again if a
     /// fill has failed since the last call.
-    package mutating func presence(for id: ReaderID) -> (Presence, [Action]) {
+    package mutating func poll(_ id: ReaderID) -> (Presence, [Action]) {
         guard let reader = readers[id] else { return (.end, []) }
         let presence = lookUp(reader)
         guard presence == .pending else {

@@ -170,7 +170,7 @@ extension CacheError.Code {
     /// Whether the address that was asked has answered, and works.
     package var isOfWorkingAddress: Bool { traits.contains(.answered) }
     /// Whether the state of the service that causes the error passes.
-    package var isPassing: Bool { traits.contains(.later) }
+    package var isTemporary: Bool { traits.contains(.later) }
 
     /// The party that can remove the cause of the error.
     package var blame: Blame {

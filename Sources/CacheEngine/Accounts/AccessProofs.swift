@@ -202,7 +202,7 @@ extension AssetTarget {
         let key = key + " " + String(digest.prefix(16))
         return AssetTarget(
             id: AssetID(naming: key), key: key, originName: originName, settings: settings, url: url, path: path,
-            variant: variant, forwarded: forwarded, cdnLoop: cdnLoop, keepsNothing: keepsNothing)
+            variant: variant, forwarded: forwarded, cdnLoop: cdnLoop, storesNothing: storesNothing)
     }
 }
 

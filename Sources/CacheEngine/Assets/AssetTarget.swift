@@ -18,7 +18,7 @@ struct AssetTarget: Sendable {
     /// The `CDN-Loop` field of the latest reader's request (RFC 8586): the caches that it has passed.
     var cdnLoop: String?
     /// Whether fetched bytes must not be stored.
-    var keepsNothing = false
+    var storesNothing = false
 
     /// The URL, if the reader's own `Authorization` is sent there.
     var readerURL: String? { settings.forwardsAuthorization ? url : nil }
@@ -59,9 +59,9 @@ extension AssetTarget {
     }
 
     /// The same target for a read that stores nothing.
-    var unkept: AssetTarget {
+    var unstored: AssetTarget {
         var target = self
-        target.keepsNothing = true
+        target.storesNothing = true
         return target
     }
 }

@@ -43,7 +43,7 @@ extension OpenAsset {
             // A response that must not be stored exists until its readers leave, and so do the bytes stored before it.
             // A read with no-store does not affect the asset that was stored before.
             let isKept = file.name != nil && found.isStorable
-            if !isKept, !target.keepsNothing { context.openAssets.discard(self) }
+            if !isKept, !target.storesNothing { context.openAssets.discard(self) }
             return .bytes(window, file)
         }
     }
@@ -52,7 +52,7 @@ extension OpenAsset {
     /// no file; in both cases readers get their bytes. Throws `.overloaded` if no file descriptor is available.
     func makeFile(for generation: Generation) throws(CacheError) -> SparseFile {
         let isEncrypted = target.settings.isEncrypted
-        guard generation.isStorable, !target.keepsNothing else {
+        guard generation.isStorable, !target.storesNothing else {
             return try context.store.createTransient(isEncrypted: isEncrypted)
         }
         do throws(CacheError) {

@@ -203,7 +203,7 @@ extension OpenAsset {
         passing passed: Generation?
     ) {
         let (target, now) = (target, expectation.now)
-        guard fillRequest.offset == nil, !target.keepsNothing,
+        guard fillRequest.offset == nil, !target.storesNothing,
             let freshness = StorePolicy.refusal(head, now: now, atMost: target.settings.negativeCaching)
         else { return }
         context.refusals.keep(
@@ -259,7 +259,7 @@ extension OpenAsset {
             guard state.ending == nil else { return (false, []) }
             let (isNew, isBare) = (state.record == nil, state.isBare)
             let record = state.describe(generation, id: id, at: context.wallClock.now())
-            if state.ownsRow, !state.target.keepsNothing {
+            if state.ownsRow, !state.target.storesNothing {
                 switch (generation.isStorable, isNew) {
                 case (true, true): context.commits.began(record, file: nil)
                 case (true, false): context.commits.refreshed(record)
@@ -273,7 +273,7 @@ extension OpenAsset {
                     canBeContinued: state.canContinue(record.generation))
             )
         }
-        guard isKnown, !target.keepsNothing else { return }
+        guard isKnown, !target.storesNothing else { return }
         context.refusals.forget(id)
         // A generation that may no longer be stored exists until its readers leave.
         if !generation.isStorable { context.openAssets.discard(self) }

@@ -5,7 +5,7 @@ extension OpenAsset {
     /// Queues the reading of the playlist once all of it is on disk, if its text decides its lifetime.
     func readLifetimeOfPlaylist() {
         let isDue = look { state in
-            guard state.record?.generation.playlistGuess != nil, !state.target.keepsNothing,
+            guard state.record?.generation.playlistGuess != nil, !state.target.storesNothing,
                 let length = state.ledger.length
             else { return false }
             return state.ledger.extents.contains(0..<length)

@@ -43,7 +43,7 @@ extension OpenAsset {
                         state.waiters[reader] = waiter
                         state.linkFills(of: reader)
                         if state.missedFailures[reader] != nil { return ((), [.notify(reader, .arrived)]) }
-                        let (presence, actions) = state.ledger.presence(for: reader)
+                        let (presence, actions) = state.ledger.poll(reader)
                         let isOver = presence != .pending || Task.isCancelled
                         return ((), actions + (isOver ? [.notify(reader, .arrived)] : []))
                     }
@@ -72,7 +72,7 @@ extension OpenAsset.State {
         of reader: FillLedger.ReaderID
     ) -> (Result<FillLedger.Presence, CacheError>, [FillLedger.Action]) {
         if let failure = missedFailures.removeValue(forKey: reader) { return (.failure(failure), []) }
-        let (presence, actions) = ledger.presence(for: reader)
+        let (presence, actions) = ledger.poll(reader)
         guard case .over(let code) = presence else { return (.success(presence), actions) }
         let known = [dismissal, lastFailure].compactMap(\.self).first { $0.code == code }
         return (.failure(known ?? CacheError(code, "No further bytes are fetched for this reader.")), actions)

@@ -193,7 +193,7 @@ final class OpenAsset: Sendable {
         state = OrderedMutex(
             .openAsset,
             State(
-                target: target.unkept, ledger: ledger, file: file,
+                target: target.unstored, ledger: ledger, file: file,
                 ending: CacheError(.storageCorrupt, "The fallback file was truncated while it was being sent.")))
     }
 

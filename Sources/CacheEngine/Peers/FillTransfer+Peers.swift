@@ -37,7 +37,7 @@ extension FillTransfer {
     private var peerQuestion: PeerQuestion? {
         let target = target
         guard !retry.skipsPeers, !retry.isPlain, target.settings.forwarded.isEmpty, !target.isReadersOwn,
-            !target.keepsNothing, context.peers.isEnabled
+            !target.storesNothing, context.peers.isEnabled
         else { return nil }
         var question = PeerQuestion(
             asset: asset.id, window: fillRequest.window, conditions: [:], isEncrypted: target.settings.isEncrypted)

@@ -8,7 +8,7 @@ struct PrefetchFill {
     /// The rate limiter of the job; nil if the job has no limit.
     let pace: PrefetchRateLimiter?
     /// The space claims of the job.
-    let room: JobSpaceClaims
+    let jobSpace: JobSpaceClaims
     /// Receives the progress of the item.
     let report: (PrefetchSchedule.Progress) -> Void
     private var tally: PrefetchByteCount
@@ -30,13 +30,13 @@ struct PrefetchFill {
     private static let rounds = 2
 
     init(
-        cache: AssetCache, item: JobItemRecord, pace: PrefetchRateLimiter?, room: JobSpaceClaims,
+        cache: AssetCache, item: JobItemRecord, pace: PrefetchRateLimiter?, jobSpace: JobSpaceClaims,
         report: @escaping (PrefetchSchedule.Progress) -> Void
     ) {
         self.cache = cache
         self.item = item
         self.pace = pace
-        self.room = room
+        self.jobSpace = jobSpace
         self.report = report
         tally = PrefetchByteCount(item)
     }
@@ -50,7 +50,7 @@ struct PrefetchFill {
         do throws(CacheError) {
             try await fetch()
         } catch {
-            if let claimed { room.withdraw(claimed) }
+            if let claimed { jobSpace.withdraw(claimed) }
             throw error
         }
     }
@@ -250,7 +250,8 @@ struct PrefetchFill {
         guard runs.last?.upperBound != .max else { return }
         tally.measured(runs.byteCount)
         do throws(CacheError) {
-            try room.claim(runs, of: asset, isAgain: claimed == asset.id, under: cache.configuration.policy.settings)
+            try jobSpace.claim(
+                runs, of: asset, isAgain: claimed == asset.id, under: cache.configuration.policy.settings)
         } catch {
             exceedsCapacity = true
             throw error

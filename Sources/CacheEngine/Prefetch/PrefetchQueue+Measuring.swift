@@ -32,23 +32,23 @@ extension PrefetchQueue {
 
     /// The space claims of the job, created at the first call. They include the items that succeeded before a restart.
     func spaceClaims(of job: String, in cache: AssetCache) async throws(CacheError) -> JobSpaceClaims {
-        if let room = spaceClaims.withLock({ $0[job] }) { return room }
+        if let jobSpace = spaceClaims.withLock({ $0[job] }) { return jobSpace }
         let pinned = try await catalog.sizes(of: cache.context.space.with { $0.pinned })
         claims.adoptPinned(pinned.mapValues(\.cachedBytes))
         let earlier = look { $0.succeededItems(of: job) }
         let sizes = try await catalog.sizes(of: earlier.compactMap(\.assetID))
-        let room = JobSpaceClaims(claims)
+        let jobSpace = JobSpaceClaims(claims)
         for item in earlier {
             guard let id = item.assetID, let length = sizes[id]?.length,
                 let runs = try? item.runs(length: length)
             else { continue }
-            room.claimAgain(runs, of: id, from: item.reference.originName)
+            jobSpace.claimAgain(runs, of: id, from: item.reference.originName)
         }
         return spaceClaims.withLock { spaceClaims in
             // A concurrent call may have created the claims first; this copy then releases its own.
             if let other = spaceClaims[job] { return other }
-            spaceClaims[job] = room
-            return room
+            spaceClaims[job] = jobSpace
+            return jobSpace
         }
     }
 

@@ -91,8 +91,8 @@ extension PrefetchQueue {
         var fits = false
         do throws(CacheError) {
             try await check(item, of: run.job, in: cache)
-            let room = try await spaceClaims(of: run.job, in: cache)
-            var fill = PrefetchFill(cache: cache, item: item, pace: pace(of: run.job), room: room) { progress in
+            let jobSpace = try await spaceClaims(of: run.job, in: cache)
+            var fill = PrefetchFill(cache: cache, item: item, pace: pace(of: run.job), jobSpace: jobSpace) { progress in
                 self.change { $0.progressed(run, progress, at: $1) }
             }
             defer { fits = !fill.exceedsCapacity }

@@ -70,11 +70,11 @@ extension ContentReader {
         _ known: OpenAsset, _ attempt: ReadAttempt, _ ranges: [ByteRange]?
     ) -> Explanation {
         let asked = attempt.directives
-        guard asked.noStore || asked.onlyIfCached, !isServedUnasked(known, attempt) else {
+        guard asked.noStore || asked.onlyIfCached, !isServedWithoutRequest(known, attempt) else {
             return explanation(of: known, attempt, ranges)
         }
         guard asked.onlyIfCached else {
-            return explanation(of: OpenAsset(target: known.target.unkept, context: context), attempt, ranges)
+            return explanation(of: OpenAsset(target: known.target.unstored, context: context), attempt, ranges)
         }
         var explanation = explanation(of: known, attempt, ranges)
         explanation.answer = Explanation.Answer(requestClass: .error, code: .notCached)
@@ -125,7 +125,7 @@ extension ContentReader {
         }
         let addresses = context.upstreams.addresses(of: target)
         let (place, whyNot) = context.upstreams.health.foresee(target, of: addresses.count)
-        let isShared = target.settings.forwarded.isEmpty && !target.keepsNothing
+        let isShared = target.settings.forwarded.isEmpty && !target.storesNothing
         return Explanation.Source(
             url: place.map { addresses[$0].withoutQuery }, mirrors: mirrors,
             peers: isShared ? context.peers.asked(isEncrypted: target.settings.isEncrypted) : [], whyNot: whyNot)
@@ -141,7 +141,7 @@ extension ContentReader {
         var explanation = Explanation(
             of: asset.target, source: source(of: asset.target),
             freshness: Explanation.Freshness(use: .unknown, reason: "No byte of the asset has been fetched yet."),
-            answer: Explanation.Answer(requestClass: asset.target.keepsNothing ? .bypass : .miss))
+            answer: Explanation.Answer(requestClass: asset.target.storesNothing ? .bypass : .miss))
         explanation.forecast = forecast
         explanation.joined = asset.numbers(of: forecast.joined)
         explanation.refuse(isAtOnce: true)

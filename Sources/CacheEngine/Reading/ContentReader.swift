@@ -111,7 +111,7 @@ package final class ContentReader: Sendable {
     /// Throws `.assetChanged` after the fourth round.
     private func begin(_ target: AssetTarget, _ attempt: ReadAttempt) async throws(CacheError) -> ContentRead {
         var (target, attempt) = (target, attempt)
-        attempt.isPassing = await isTooRare(target, at: attempt.began)
+        attempt.isUncached = await isTooRare(target, at: attempt.began)
         var next: OpenAsset?
         defer { if let next { context.openAssets.release(next) } }
         for _ in 0..<4 {
@@ -139,7 +139,7 @@ package final class ContentReader: Sendable {
     }
 
     /// Whether the response can be sent from disk without any upstream request.
-    func isServedUnasked(_ asset: OpenAsset, _ attempt: ReadAttempt) -> Bool {
+    func isServedWithoutRequest(_ asset: OpenAsset, _ attempt: ReadAttempt) -> Bool {
         guard let generation = asset.record?.generation, !freshnessDecision(of: asset, attempt).mustConfirm else {
             return false
         }
@@ -339,7 +339,7 @@ package final class ContentReader: Sendable {
         _ freshness: FreshnessDecision, keeps target: AssetTarget
     ) -> ReadOutcome {
         if generation.passedStatus ?? 0 >= 400 { return ReadOutcome(requestClass: .error, forwarding: .miss) }
-        guard generation.isStorable, !target.keepsNothing else {
+        guard generation.isStorable, !target.storesNothing else {
             return ReadOutcome(requestClass: .bypass, forwarding: .bypass)
         }
         let wanted = plan.neededBytes
@@ -437,39 +437,39 @@ package final class ContentReader: Sendable {
         do {
             asset = try await resolver.open(target)
         } catch  where error.code == .storageCorrupt {
-            return try unkept(target, attempt)
+            return try unstored(target, attempt)
         }
         if context.upstreams.client.queuedForReaders >= settings.current.settings.maxQueuedFills,
-            !isServedUnasked(asset, attempt)
+            !isServedWithoutRequest(asset, attempt)
         {
             context.openAssets.release(asset)
             throw CacheError(.overloaded, "Too many fills are queued: retry later, or raise limits.maxQueuedFills.")
         }
-        let leavesNoTrace = attempt.directives.noStore || attempt.isPassing || !context.store.canKeep
-        guard leavesNoTrace || attempt.directives.onlyIfCached, !isServedUnasked(asset, attempt) else {
+        let storesNothing = attempt.directives.noStore || attempt.isUncached || !context.store.canKeep
+        guard storesNothing || attempt.directives.onlyIfCached, !isServedWithoutRequest(asset, attempt) else {
             return asset
         }
         context.openAssets.release(asset)
-        return try unkept(target, attempt)
+        return try unstored(target, attempt)
     }
 
     /// A private, empty instance of the asset that leaves no trace in the store. Throws `.notCached` for
     /// `only-if-cached`.
-    private func unkept(_ target: AssetTarget, _ attempt: ReadAttempt) throws(CacheError) -> OpenAsset {
+    private func unstored(_ target: AssetTarget, _ attempt: ReadAttempt) throws(CacheError) -> OpenAsset {
         guard !attempt.directives.onlyIfCached else {
             throw CacheError(
                 .notCached, "The content is not completely cached and fresh, and the request says only-if-cached.")
         }
-        let unkept = OpenAsset(target: target.unkept, context: context)
-        context.openAssets.retain(unkept)
-        return unkept
+        let unstored = OpenAsset(target: target.unstored, context: context)
+        context.openAssets.retain(unstored)
+        return unstored
     }
 
     /// Admission control: counts the read, and returns whether the asset has had fewer than the policy's `minUses`
     /// reads. False if the asset is in the store already, or is never kept.
     private func isTooRare(_ target: AssetTarget, at now: Timestamp) async -> Bool {
         let minUses = configuration.policy.settings.minUses
-        guard minUses > 1, !target.keepsNothing, context.openAssets[target.id]?.record == nil,
+        guard minUses > 1, !target.storesNothing, context.openAssets[target.id]?.record == nil,
             await !isKept(target.id)
         else { return false }
         return admission.withLock { $0.use(target.id, at: now) } < minUses

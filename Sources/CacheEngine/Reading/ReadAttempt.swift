@@ -13,7 +13,7 @@ struct ReadAttempt: Sendable {
     /// Whether the first request for an unknown asset is for one byte, in place of the requested range.
     var opensWithFirstByte = false
     /// Whether the read must leave no trace in the store, because the asset is below the admission threshold.
-    var isPassing = false
+    var isUncached = false
     /// Whether the upstream has already answered a request for this read; the read is then no hit.
     var wasForwarded = false
     /// The additional upstream requests of all rounds so far; nil in the first round.

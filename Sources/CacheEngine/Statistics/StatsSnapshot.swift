@@ -111,7 +111,7 @@ package struct StatsSnapshot: Sendable {
     package var evictedBytes: Int64
     package var integrity = IntegrityFigures()
     /// The load of the HTTP front end, which the API enters.
-    package var counter = AdmissionStats()
+    package var admission = AdmissionStats()
     /// The scrub in progress, or the last one; nil if there was none.
     package var scrub: ScrubReport?
     /// The price of 10^9 bytes from upstreams; nil: unknown.

@@ -52,8 +52,8 @@ enum Larder {
             settings: settings.cache)
         cache.peers.update(settings.peers(files))
         try await prepare(cache)
-        let counter = apiSettings(settings, readers, connections: connections)
-        let live = LiveAPISettings(counter)
+        let api = apiSettings(settings, readers, connections: connections)
+        let live = LiveAPISettings(api)
         readers.attach(live)
         let reloader = Reloader(
             input, read,
@@ -65,7 +65,7 @@ enum Larder {
             clock: ContinuousClock(), wallClock: SystemWallClock(), logger: logger)
         // An error before the listener is open is a configuration error.
         let isServing = Atomic(false)
-        let http = try makeServer(cache, counter, live, reloader, logger: logger) { bound in
+        let http = try makeServer(cache, api, live, reloader, logger: logger) { bound in
             isServing.store(true, ordering: .relaxed)
             supervisor.serves(bound, logger: logger)
         }

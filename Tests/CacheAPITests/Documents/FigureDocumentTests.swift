@@ -25,9 +25,9 @@ import Testing
         stats.integrity = IntegrityFigures(
             badBlocks: next(), badBytes: next(), badDigests: next(), damagedRows: next(), scrubs: next(),
             scrubbedBytes: next())
-        stats.counter.connections = .init(active: Int(next()), limit: Int(next()), refused: Int(next()))
-        stats.counter.reads = .init(active: Int(next()), limit: Int(next()), refused: Int(next()))
-        stats.counter.addressesRefused = Int(next())
+        stats.admission.connections = .init(active: Int(next()), limit: Int(next()), refused: Int(next()))
+        stats.admission.reads = .init(active: Int(next()), limit: Int(next()), refused: Int(next()))
+        stats.admission.addressesRefused = Int(next())
         (stats.evictions, stats.evictedBytes) = (next(), next())
         for state in JobState.ofJobs { stats.jobs[state] = next() }
         (stats.pricePerGigabyte, stats.isReady) = (1, true)
@@ -50,7 +50,7 @@ import Testing
         let stats = Self.report.stats
         let document = stats.document().jsonText
         for part: Any in [
-            stats.store, stats.store.losses, stats.integrity, stats.counter.connections, stats.counter.reads,
+            stats.store, stats.store.losses, stats.integrity, stats.admission.connections, stats.admission.reads,
         ] {
             for (name, value) in Mirror(reflecting: part).children {
                 let number = (value as? Int64) ?? (value as? Int).map(Int64.init) ?? (value as? Int64?) ?? nil

@@ -14,7 +14,7 @@ import TestChance
     }
 
     /// Stands in for the catalog: stores the persisted segment records.
-    private struct Shelf {
+    private struct KeptRecords {
         var records: [SegmentID: SegmentRecord] = [:]
         var hand: Int64?
 
@@ -44,13 +44,13 @@ import TestChance
     func whatWasWrittenDownStandsAsItStood(algorithm: EvictionAlgorithm) {
         var (random, seed) = SeededRandom.announced()
         var ledger = SpaceLedger(settings: settings(algorithm))
-        var shelf = Shelf()
+        var kept = KeptRecords()
         var bytes: [AssetID: ByteRangeSet] = [:]
         for step in Int64(0)..<4000 {
             let asset = AssetID(high: 0, low: UInt64.random(in: 0..<60, using: &random))
             let now = start + .seconds(step * 50)
             switch Int.random(in: 0..<40, using: &random) {
-            case 0: shelf.keep(&ledger)
+            case 0: kept.keep(&ledger)
             case 1:
                 for victim in ledger.victims(toFree: 1 << 20, at: now, isUrgent: true, limit: 3).dropLast() {
                     ledger.gone(ledger.range(of: victim.segment), of: victim.segment.asset)
@@ -62,10 +62,10 @@ import TestChance
             default: ledger.read(0..<50, of: asset, at: now)
             }
         }
-        shelf.keep(&ledger)
+        kept.keep(&ledger)
 
         var restored = SpaceLedger(settings: settings(algorithm), form: ledger.form)
-        for record in shelf.inOrder { restored.restore(record, hand: shelf.hand) }
+        for record in kept.inOrder { restored.restore(record, hand: kept.hand) }
         for (asset, extents) in bytes { restored.count(extents.runs, of: asset, lastUse: start) }
         restored.drop(restored.empty)
         restored.wasRestored()

@@ -74,7 +74,7 @@ import Testing
         var seen: [FillLedger.Action] = []
         for _ in 0..<1000 {
             var actions = ledger.arrived(fill, upTo: allowance)
-            while case (.bytes(let run), let more) = ledger.presence(for: reader) {
+            while case (.bytes(let run), let more) = ledger.poll(reader) {
                 actions += more + ledger.advance(reader, to: run.upperBound)
             }
             actions += ledger.tick()

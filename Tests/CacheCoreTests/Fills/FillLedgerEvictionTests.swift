@@ -55,7 +55,7 @@ import Testing
 
         #expect(runs == [200..<400])
         #expect(ledger.want(300..<500, by: reader).isEmpty)
-        #expect(ledger.presence(for: reader).0 == .pending)
+        #expect(ledger.poll(reader).0 == .pending)
         #expect(ledger.left(runs).starts.map(\.window) == [300..<400])
     }
 
@@ -69,7 +69,7 @@ import Testing
         let reader = ledger.reader()
 
         #expect(ledger.want(600..<700, by: reader).isEmpty)
-        #expect(ledger.presence(for: reader).0 == .pending && ledger.presence(for: reader).1.isEmpty)
+        #expect(ledger.poll(reader).0 == .pending && ledger.poll(reader).1.isEmpty)
         #expect(ledger.left(runs).starts.map(\.fillRequest) == [.whole])
     }
 
@@ -89,9 +89,9 @@ import Testing
         #expect(ledger.extents.runs == [0..<100, 300..<500])
         #expect(ledger.kept == [0..<500])
         #expect(ledger.want(250..<300, by: reader).isEmpty)
-        #expect(ledger.presence(for: reader).0 == .pending)
+        #expect(ledger.poll(reader).0 == .pending)
         _ = ledger.arrived(fill, upTo: 260)
-        #expect(ledger.presence(for: reader).0 == .bytes(250..<260))
+        #expect(ledger.poll(reader).0 == .bytes(250..<260))
     }
 
     @Test("Invalid bytes not overwritten by a fill are evicted at its end")
@@ -129,7 +129,7 @@ import Testing
         let (patient, other) = (ledger.reader(), ledger.reader())
         _ = ledger.want(300..<400, by: patient)
         let fill = ledger.want(5000..<5010, by: other).starts[0].fill
-        _ = (ledger.presence(for: patient), ledger.presence(for: other))
+        _ = (ledger.poll(patient), ledger.poll(other))
         let actions = ledger.broke(fill, with: .upstreamRefused(status: 410), isWorthRetrying: false)
 
         #expect(actions == [.notify(other, .failed(.upstreamRefused(status: 410)))])

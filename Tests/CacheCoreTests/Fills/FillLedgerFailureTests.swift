@@ -10,13 +10,13 @@ import Testing
         let ledger = SharedLedger(FillLedger(settings: FillLedgerTests.settings))
         let (first, opening) = ledger.join(opening: .closed(0..<100), priority: .live, needsConfirmation: false)
         let (second, joining) = ledger.join(opening: .closed(500..<600), priority: .live, needsConfirmation: false)
-        _ = (ledger.presence(for: first), ledger.presence(for: second))
+        _ = (ledger.poll(first), ledger.poll(second))
         let woken = ledger.began(opening.starts[0].fill, window: 0..<100, length: 1000, acceptsRanges: true)
 
         #expect(opening.starts.map(\.fillRequest) == [.opening(.closed(0..<100))])
         #expect(joining.isEmpty)
         #expect(Set(woken) == [.notify(first, .arrived), .notify(second, .arrived)])
-        #expect(ledger.presence(for: first).0 == .described)
+        #expect(ledger.poll(first).0 == .described)
         #expect(ledger.want(0..<100, by: first).isEmpty)
         #expect(ledger.want(500..<600, by: second).starts.map(\.window) == [500..<600])
     }
@@ -38,7 +38,7 @@ import Testing
         let ledger = SharedLedger(FillLedger(settings: FillLedgerTests.settings))
         let beyond = ledger.join(opening: .closed(9000..<9100), priority: .live, needsConfirmation: false)
         let within = ledger.join(opening: .closed(0..<100), priority: .live, needsConfirmation: false)
-        _ = (ledger.presence(for: beyond.0), ledger.presence(for: within.0))
+        _ = (ledger.poll(beyond.0), ledger.poll(within.0))
         let code = CacheError.Code.rangeNotSatisfiable(length: 1000)
         let actions = ledger.broke(beyond.1.starts[0].fill, with: code, isWorthRetrying: false)
 
@@ -55,9 +55,9 @@ import Testing
         _ = ledger.began(fill, window: 0..<100, length: 1000, acceptsRanges: true)
         _ = ledger.broke(fill, with: .upstreamUnreachable(), isWorthRetrying: false)
 
-        #expect(ledger.presence(for: reader).0 == .described)
+        #expect(ledger.poll(reader).0 == .described)
         #expect(ledger.want(0..<100, by: reader).starts.isEmpty)
-        #expect(ledger.presence(for: reader).0 == .over(.upstreamUnreachable()))
+        #expect(ledger.poll(reader).0 == .over(.upstreamUnreachable()))
     }
 
     // MARK: Upstreams without ranges
@@ -72,7 +72,7 @@ import Testing
 
         #expect(ledger.want(500..<600, by: ahead).isEmpty)
         #expect(ledger.want(0..<10, by: early).isEmpty)
-        _ = (ledger.presence(for: ahead), ledger.presence(for: early))
+        _ = (ledger.poll(ahead), ledger.poll(early))
         #expect(ledger.arrived(fill, upTo: 400) == [.notify(early, .arrived)])
         #expect(ledger.arrived(fill, upTo: 700) == [.notify(ahead, .arrived)])
     }
@@ -82,7 +82,7 @@ import Testing
         let ledger = SharedLedger(FillLedgerTests.known(acceptsRanges: false))
         let reader = ledger.reader()
         let first = ledger.want(300..<400, by: reader).starts[0]
-        _ = ledger.presence(for: reader)
+        _ = ledger.poll(reader)
         _ = ledger.arrived(first.fill, upTo: 200)
         let again = ledger.broke(first.fill, with: .upstreamUnreachable(), isWorthRetrying: true).starts
 
@@ -101,9 +101,9 @@ import Testing
         _ = ledger.arrived(fill, upTo: 700)
         _ = ledger.advance(reader, to: 700)
 
-        #expect(ledger.presence(for: reader).0 == .pending)
+        #expect(ledger.poll(reader).0 == .pending)
         #expect(ledger.completed(fill) == [.notify(reader, .arrived)])
-        #expect(ledger.presence(for: reader).0 == .end)
+        #expect(ledger.poll(reader).0 == .end)
         #expect(ledger.length == 700)
         #expect(ledger.isComplete)
     }
@@ -164,7 +164,7 @@ import Testing
         let (first, second, other) = (ledger.reader(), ledger.reader(), ledger.reader())
         var fill = ledger.want(0..<100, by: first).starts[0].fill
         _ = (ledger.want(50..<60, by: second), ledger.want(5000..<5010, by: other))
-        for reader in [first, second, other] { _ = ledger.presence(for: reader) }
+        for reader in [first, second, other] { _ = ledger.poll(reader) }
         for _ in 0..<2 { fill = ledger.broke(fill, with: .upstreamUnreachable(), isWorthRetrying: true).starts[0].fill }
         let actions = ledger.broke(fill, with: .upstreamUnreachable(), isWorthRetrying: true)
 
@@ -184,9 +184,9 @@ import Testing
 
         #expect(actions.isEmpty)
         #expect(ledger.advance(reader, to: 80).isEmpty)
-        #expect(ledger.presence(for: reader).0 == .bytes(80..<100))
+        #expect(ledger.poll(reader).0 == .bytes(80..<100))
         #expect(ledger.advance(reader, to: 100).isEmpty)
-        #expect(ledger.presence(for: reader).0 == .over(.upstreamRefused(status: 404)))
+        #expect(ledger.poll(reader).0 == .over(.upstreamRefused(status: 404)))
     }
 
     @Test("Windows of one reader share its budget of attempts")
@@ -194,7 +194,7 @@ import Testing
         let ledger = SharedLedger(FillLedgerTests.known(onDisk: [100..<200, 300..<400, 500..<600]))
         let reader = ledger.reader()
         let fills = ledger.want(0..<700, by: reader).starts.map(\.fill)
-        _ = ledger.presence(for: reader)
+        _ = ledger.poll(reader)
         let actions = fills.prefix(3).map {
             ledger.broke($0, with: .upstreamUnreachable(), isWorthRetrying: true)
         }
@@ -242,7 +242,7 @@ import Testing
             opening: .whole, priority: .live, needsConfirmation: false, attempts: attempts)
 
         #expect(ledger.want(0..<1000, by: reader).starts.isEmpty)
-        #expect(ledger.presence(for: reader).0 == .over(.upstreamProtocol))
+        #expect(ledger.poll(reader).0 == .over(.upstreamProtocol))
     }
 
     @Test("Continuations of small complete responses are limited", arguments: [(1000, 3), (64 << 10, 6)])
@@ -259,7 +259,7 @@ import Testing
             _ = ledger.began(fill.fill, window: start..<(start + size), length: 1 << 20, acceptsRanges: true)
             _ = ledger.arrived(fill.fill, upTo: start + size)
             var actions = ledger.completed(fill.fill) + ledger.advance(reader, to: start + size)
-            actions += ledger.presence(for: reader).1
+            actions += ledger.poll(reader).1
             fills = actions.starts
         }
 
@@ -276,7 +276,7 @@ import Testing
         _ = ledger.began(fill, window: 0..<1000, length: 1 << 20, acceptsRanges: true)
         _ = ledger.arrived(fill, upTo: 1000)
         #expect(ledger.advance(reader, to: 1000).starts.isEmpty)
-        let (presence, waiting) = ledger.presence(for: reader)
+        let (presence, waiting) = ledger.poll(reader)
         #expect(presence == .pending && waiting.starts.isEmpty)
 
         let actions = ledger.completed(fill)
@@ -296,7 +296,7 @@ import Testing
         let (reader, _) = ledger.join(
             opening: .closed(0..<1000), priority: .live, needsConfirmation: false, attempts: attempts)
         #expect(ledger.want(10..<1000, by: reader).starts.isEmpty)
-        #expect(ledger.presence(for: reader).0 == .over(.upstreamProtocol))
+        #expect(ledger.poll(reader).0 == .over(.upstreamProtocol))
     }
 
     @Test("A failure not worth retrying fails the reader at once")
@@ -304,7 +304,7 @@ import Testing
         let ledger = SharedLedger(FillLedgerTests.known())
         let reader = ledger.reader()
         let fill = ledger.want(0..<100, by: reader).starts[0].fill
-        _ = ledger.presence(for: reader)
+        _ = ledger.poll(reader)
         let actions = ledger.broke(fill, with: .upstreamRefused(status: 404), isWorthRetrying: false)
 
         #expect(actions == [.notify(reader, .failed(.upstreamRefused(status: 404)))])
@@ -315,7 +315,7 @@ import Testing
         let ledger = SharedLedger(FillLedgerTests.known())
         let reader = ledger.reader()
         let fill = ledger.want(0..<100, by: reader).starts[0].fill
-        _ = ledger.presence(for: reader)
+        _ = ledger.poll(reader)
         let again = ledger.renewed(fill).starts
 
         #expect(again.map(\.fillRequest) == [.window(0..<100)])
@@ -339,7 +339,7 @@ import Testing
         let (stopped, waiting) = (ledger.reader(), ledger.reader())
         let fill = ledger.want(100..<200, by: waiting).starts[0].fill
         _ = ledger.want(0..<200, by: stopped)
-        _ = (ledger.presence(for: stopped), ledger.presence(for: waiting))
+        _ = (ledger.poll(stopped), ledger.poll(waiting))
         ledger.now = .seconds(5)
         let again = ledger.renewed(fill, after: .storageFull).starts
         #expect(again.map(\.window) == [100..<200])
@@ -355,7 +355,7 @@ import Testing
         let (job, live) = (ledger.reader(.prefetch), ledger.reader())
         let fill = ledger.want(0..<100, by: job).starts[0].fill
         _ = ledger.want(0..<100, by: live)
-        _ = (ledger.presence(for: job), ledger.presence(for: live))
+        _ = (ledger.poll(job), ledger.poll(live))
         let actions = ledger.renewed(fill, after: .storageFull)
 
         #expect(actions.failures == [.storageFull] && actions.contains(.notify(job, .failed(.storageFull))))
@@ -372,7 +372,7 @@ import Testing
             let reader = ledger.reader()
             let start = Int64(index) * 200
             fills += ledger.want(start..<(start + 50), by: reader).starts.map(\.fill)
-            _ = ledger.presence(for: reader)
+            _ = ledger.poll(reader)
         }
         let actions = fills.flatMap { ledger.broke($0, with: .upstreamUnreachable(), isWorthRetrying: true) }
 
@@ -388,10 +388,10 @@ import Testing
         _ = ledger.began(opening.starts[0].fill, window: 0..<100, length: 1000, acceptsRanges: true)
         let job = ledger.reader(.prefetch)
         let fill = ledger.want(100..<200, by: job).starts[0].fill
-        _ = ledger.presence(for: job)
+        _ = ledger.poll(job)
 
         #expect(ledger.refused(fill, because: .readerRequired) == [.notify(job, .failed(.readerRequired))])
-        #expect(ledger.presence(for: job).0 == .over(.readerRequired))
+        #expect(ledger.poll(job).0 == .over(.readerRequired))
         #expect(ledger.want(300..<400, by: job).isEmpty)
         #expect(ledger.want(0..<200, by: first).starts.map(\.window) == [100..<200])
     }

@@ -239,7 +239,7 @@ final class FillLedgerModel {
     func look(_ id: FillLedger.ReaderID) {
         guard let reader = readers[id], !reader.isWaiting else { return }
         readers[id]?.hasLooked = true
-        let (presence, actions) = ledger.presence(for: id)
+        let (presence, actions) = ledger.poll(id)
         readers[id]?.isWaiting = presence == .pending
         perform(actions)
         switch presence {

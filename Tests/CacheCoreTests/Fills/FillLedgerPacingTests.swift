@@ -96,7 +96,7 @@ import Testing
         _ = ledger.arrived(fill, upTo: 800)
 
         #expect(ledger.want(5000..<5100, by: far) == [.allow(fill, upTo: 5100)])
-        _ = ledger.presence(for: far)
+        _ = ledger.poll(far)
         #expect(ledger.arrived(fill, upTo: 5200) == [.notify(far, .arrived)])
     }
 
@@ -139,7 +139,7 @@ import Testing
         let (ledger, first) = Self.slowWindow(isMultiplexed: isMultiplexed)
         let second = ledger.reader()
         _ = ledger.want((256 << 10)..<(400 << 10), by: second)
-        let actions = ledger.presence(for: second).1
+        let actions = ledger.poll(second).1
 
         #expect(actions.first == .shorten(first, to: 256 << 10))
         #expect(actions.starts.map(\.window) == [(256 << 10)..<(400 << 10)])
@@ -151,7 +151,7 @@ import Testing
         let second = ledger.reader()
         _ = ledger.want((30 << 10)..<(400 << 10), by: second)
 
-        #expect(ledger.presence(for: second).1.isEmpty)
+        #expect(ledger.poll(second).1.isEmpty)
     }
 
     // MARK: Limited waits
@@ -164,7 +164,7 @@ import Testing
         let patient = ledger.reader()
         for reader in [hurried, patient] {
             _ = ledger.want(0..<100, by: reader)
-            _ = ledger.presence(for: reader)
+            _ = ledger.poll(reader)
         }
         ledger.now = .milliseconds(4999)
         #expect(ledger.tick().isEmpty)
@@ -194,7 +194,7 @@ import Testing
         var fill: SharedLedger.FillID?
         for reader in readers {
             fill = ledger.want(0..<100, by: reader).starts.first?.fill ?? fill
-            _ = ledger.presence(for: reader)
+            _ = ledger.poll(reader)
         }
         let actions = fill.map { ledger.broke($0, with: .upstreamUnreachable(), isWorthRetrying: true) } ?? []
 
@@ -218,13 +218,13 @@ import Testing
         let (waiting, reading, other) = (ledger.reader(), ledger.reader(), ledger.reader())
         let fill = ledger.want(50..<100, by: waiting).starts[0].fill
         _ = (ledger.want(0..<100, by: reading), ledger.want(5000..<5010, by: other))
-        for reader in [waiting, reading, other] { _ = ledger.presence(for: reader) }
+        for reader in [waiting, reading, other] { _ = ledger.poll(reader) }
 
         #expect(ledger.stopFill(fill, because: .conflict) == [.notify(waiting, .failed(.conflict)), .cut(fill)])
         #expect(ledger.broke(fill, with: .cancelled, isWorthRetrying: false).isEmpty)
-        #expect(ledger.presence(for: reading).0 == .bytes(0..<50))
+        #expect(ledger.poll(reading).0 == .bytes(0..<50))
         #expect(ledger.advance(reading, to: 50).isEmpty)
-        #expect(ledger.presence(for: reading).0 == .over(.conflict))
+        #expect(ledger.poll(reading).0 == .over(.conflict))
         let newcomer = ledger.reader()
         #expect(ledger.want(50..<100, by: newcomer).starts.map(\.window) == [50..<100])
     }

@@ -50,9 +50,9 @@ import Testing
         let joined = ledger.want(0..<100, by: passive)
 
         #expect(joined.isEmpty)
-        #expect(ledger.presence(for: passive).0 == .pending)
+        #expect(ledger.poll(passive).0 == .pending)
         #expect(ledger.arrived(fill, upTo: 40).contains(.notify(passive, .arrived)))
-        #expect(ledger.presence(for: passive).0 == .bytes(0..<40))
+        #expect(ledger.poll(passive).0 == .bytes(0..<40))
         #expect(ledger.leave(reader).isEmpty)
     }
 
@@ -61,12 +61,12 @@ import Testing
         var (ledger, fill, reader) = Self.filling(0..<100)
         let passive = ledger.joinPassively(waitLimit: nil)
         _ = ledger.want(0..<100, by: passive)
-        _ = ledger.presence(for: passive)
+        _ = ledger.poll(passive)
         _ = ledger.leave(reader)
 
         let actions = ledger.broke(fill, with: .upstreamProtocol, isWorthRetrying: true)
         #expect(actions == [.notify(passive, .failed(.notCached))])
-        #expect(ledger.presence(for: passive).0 == .over(.notCached))
+        #expect(ledger.poll(passive).0 == .over(.notCached))
     }
 
     @Test("A passive reader continues with the retry of another reader")
@@ -74,12 +74,12 @@ import Testing
         var (ledger, fill, reader) = Self.filling(0..<100)
         let passive = ledger.joinPassively(waitLimit: nil)
         _ = ledger.want(0..<100, by: passive)
-        _ = (ledger.presence(for: reader), ledger.presence(for: passive))
+        _ = (ledger.poll(reader), ledger.poll(passive))
 
         let actions = ledger.broke(fill, with: .upstreamProtocol, isWorthRetrying: true)
         #expect(actions.contains { if case .start = $0 { true } else { false } })
         #expect(!actions.contains(.notify(passive, .failed(.notCached))))
-        #expect(ledger.presence(for: passive).0 == .pending)
+        #expect(ledger.poll(passive).0 == .pending)
     }
 
     @Test("A passive reader raises the allowance of a paused fill")
@@ -97,14 +97,14 @@ import Testing
     func aPassiveReaderWaitsForTheDescription() {
         var ledger = FillLedger(settings: FillLedgerTests.settings)
         let lonely = ledger.joinPassively(waitLimit: nil)
-        #expect(ledger.presence(for: lonely).0 == .over(.notCached))
+        #expect(ledger.poll(lonely).0 == .over(.notCached))
         #expect(ledger.fillCount == 0)
 
         let (_, opening) = ledger.join(opening: .closed(0..<100), priority: .live, needsConfirmation: false)
         guard case .start(let fill, _)? = opening.first else { Issue.record("No fill was started."); return }
         let passive = ledger.joinPassively(waitLimit: nil)
         #expect(ledger.unansweredFill(for: 0) == fill)
-        #expect(ledger.presence(for: passive).0 == .pending)
+        #expect(ledger.poll(passive).0 == .pending)
         let began = ledger.began(fill, window: 0..<100, length: 10_000, acceptsRanges: true)
         #expect(began.contains(.notify(passive, .arrived)))
         #expect(ledger.obtainable(0..<10_000) == 0..<100)
@@ -117,7 +117,7 @@ import Testing
         let (reader, opening) = ledger.join(opening: .closed(0..<100), priority: .live, needsConfirmation: false)
         guard case .start(let fill, _)? = opening.first else { Issue.record("No fill was started."); return }
         let passive = ledger.joinPassively(waitLimit: nil)
-        _ = ledger.presence(for: passive)
+        _ = ledger.poll(passive)
         _ = ledger.leave(reader)
 
         let actions = ledger.broke(fill, with: .upstreamProtocol, isWorthRetrying: true)

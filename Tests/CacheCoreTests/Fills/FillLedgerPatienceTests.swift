@@ -15,7 +15,7 @@ import Testing
         let (reader, _) = ledger.join(
             opening: .closed(0..<200), priority: .live, needsConfirmation: false, waitLimit: limit)
         var actions = ledger.want(0..<200, by: reader) + ledger.advance(reader, to: position)
-        actions += ledger.presence(for: reader).1
+        actions += ledger.poll(reader).1
         return (ledger, reader, actions.starts.map(\.fill))
     }
 
@@ -24,7 +24,7 @@ import Testing
         let (ledger, reader, fills) = Self.waiting()
         let fill = try #require(fills.last)
         #expect(ledger.broke(fill, with: Self.unreachable, isWorthRetrying: false).isEmpty)
-        #expect(ledger.presence(for: reader).1.isEmpty)
+        #expect(ledger.poll(reader).1.isEmpty)
 
         ledger.now = .milliseconds(400)
         #expect(ledger.tick().isEmpty)
@@ -32,7 +32,7 @@ import Testing
         let again = try #require(ledger.tick().starts.first)
         #expect(again.window.lowerBound == 100)
         #expect(ledger.arrived(again.fill, upTo: 150) == [.notify(reader, .arrived)])
-        #expect(ledger.presence(for: reader).0 == .bytes(100..<150))
+        #expect(ledger.poll(reader).0 == .bytes(100..<150))
     }
 
     @Test("The limit of the reader ends its wait with the cause, after few requests")
@@ -59,11 +59,11 @@ import Testing
     @Test("A failure of bytes ahead of the reader is repeated when the reader reaches them")
     func ahead() throws {
         let (ledger, reader, fills) = Self.waiting(at: 60)
-        #expect(ledger.presence(for: reader).0 == .bytes(60..<100))
+        #expect(ledger.poll(reader).0 == .bytes(60..<100))
         let fill = try #require(fills.last)
         #expect(ledger.broke(fill, with: Self.unreachable, isWorthRetrying: false).isEmpty)
         _ = ledger.advance(reader, to: 100)
-        let (presence, actions) = ledger.presence(for: reader)
+        let (presence, actions) = ledger.poll(reader)
         #expect(presence == .pending)
         #expect(actions.starts.map(\.window.lowerBound) == [100])
     }

@@ -20,7 +20,7 @@ import Testing
         let (reader, _) = ledger.join(opening: .whole, priority: .live, needsConfirmation: false)
         let started = Self.starts(ledger.want(0..<1000, by: reader))
         #expect(started.map(\.fillRequest) == [.confirmation(.whole)])
-        #expect(ledger.presence(for: reader).0 == .pending)
+        #expect(ledger.poll(reader).0 == .pending)
     }
 
     @Test("A cached range is served")
@@ -28,7 +28,7 @@ import Testing
         var ledger = Self.ledger(onDisk: [0..<100])
         let (reader, _) = ledger.join(opening: .whole, priority: .live, needsConfirmation: false)
         #expect(ledger.want(10..<100, by: reader).isEmpty)
-        #expect(ledger.presence(for: reader).0 == .bytes(10..<100))
+        #expect(ledger.poll(reader).0 == .bytes(10..<100))
     }
 
     @Test("A confirmation without a body delivers no bytes")
@@ -39,11 +39,11 @@ import Testing
             Issue.record("No fill was started.")
             return
         }
-        #expect(ledger.presence(for: reader).0 == .pending)
+        #expect(ledger.poll(reader).0 == .pending)
         #expect(ledger.confirmed(length: 1000, canBeContinued: false).isEmpty)
         let again = Self.starts(ledger.completed(question.id))
         #expect(again.map(\.fillRequest) == [.confirmation(.whole)])
-        #expect(ledger.presence(for: reader).0 == .pending)
+        #expect(ledger.poll(reader).0 == .pending)
     }
 
     @Test("A running transfer serves readers behind its position")
@@ -54,7 +54,7 @@ import Testing
         _ = ledger.arrived(fill, upTo: 300)
         let (reader, _) = ledger.join(opening: .whole, priority: .live, needsConfirmation: false)
         #expect(Self.starts(ledger.want(0..<1000, by: reader)).isEmpty)
-        #expect(ledger.presence(for: reader).0 == .bytes(0..<300))
+        #expect(ledger.poll(reader).0 == .bytes(0..<300))
     }
 
     @Test("A reader that asks again while the whole body is requested again causes no other request")

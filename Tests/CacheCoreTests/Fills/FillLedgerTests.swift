@@ -123,7 +123,7 @@ private typealias Action = FillLedger.Action
         let reader = ledger.reader()
 
         #expect(ledger.want(0..<10_000, by: reader).isEmpty)
-        #expect(ledger.presence(for: reader).0 == .bytes(0..<10_000))
+        #expect(ledger.poll(reader).0 == .bytes(0..<10_000))
         #expect(ledger.isComplete)
     }
 
@@ -150,7 +150,7 @@ private typealias Action = FillLedger.Action
         _ = ledger.leave(first)
         let second = ledger.reader()
         let whileCut = ledger.want(0..<80, by: second)
-        _ = ledger.presence(for: second)
+        _ = ledger.poll(second)
         _ = ledger.arrived(fill, upTo: 30)
         ledger.readOn(second)
 
@@ -176,12 +176,12 @@ private typealias Action = FillLedger.Action
         let (near, far) = (ledger.reader(), ledger.reader())
         let fill = ledger.want(0..<100, by: near).starts[0].fill
         _ = ledger.want(50..<100, by: far)
-        _ = (ledger.presence(for: near), ledger.presence(for: far))
+        _ = (ledger.poll(near), ledger.poll(far))
 
         #expect(ledger.arrived(fill, upTo: 10) == [.notify(near, .arrived)])
-        #expect(ledger.presence(for: near).0 == .bytes(0..<10))
+        #expect(ledger.poll(near).0 == .bytes(0..<10))
         #expect(ledger.arrived(fill, upTo: 60) == [.notify(far, .arrived)])
-        #expect(ledger.presence(for: far).0 == .bytes(50..<60))
+        #expect(ledger.poll(far).0 == .bytes(50..<60))
     }
 
     @Test("A reader ends after its wanted bytes")
@@ -191,7 +191,7 @@ private typealias Action = FillLedger.Action
         _ = ledger.want(20..<40, by: reader)
         _ = ledger.advance(reader, to: 40)
 
-        #expect(ledger.presence(for: reader).0 == .end)
+        #expect(ledger.poll(reader).0 == .end)
     }
 
     @Test("Readers of stale bytes share one confirmation")
@@ -199,12 +199,12 @@ private typealias Action = FillLedger.Action
         let ledger = SharedLedger(Self.known(onDisk: [0..<10_000]))
         let (first, asking) = ledger.join(opening: .closed(0..<1), priority: .live, needsConfirmation: true)
         let (second, joining) = ledger.join(opening: .closed(0..<1), priority: .live, needsConfirmation: true)
-        _ = (ledger.presence(for: first), ledger.presence(for: second))
+        _ = (ledger.poll(first), ledger.poll(second))
 
         #expect(asking.starts.map(\.fillRequest) == [.confirmation(.closed(0..<1))])
         #expect(joining.starts.isEmpty)
         #expect(Set(ledger.confirmed(length: nil)) == [.notify(first, .arrived), .notify(second, .arrived)])
-        #expect(ledger.presence(for: second).0 == .described)
+        #expect(ledger.poll(second).0 == .described)
     }
 }
 

@@ -35,11 +35,11 @@ final class SharedLedger {
         ledger.want(range, by: reader, later: later)
     }
     func advance(_ reader: ReaderID, to position: Int64) -> [Action] { ledger.advance(reader, to: position) }
-    func presence(for reader: ReaderID) -> (FillLedger.Presence, [Action]) { ledger.presence(for: reader) }
+    func poll(_ reader: ReaderID) -> (FillLedger.Presence, [Action]) { ledger.poll(reader) }
 
     /// The reader consumes all available bytes.
     func readOn(_ reader: ReaderID) {
-        while case .bytes(let run) = presence(for: reader).0 { _ = advance(reader, to: run.upperBound) }
+        while case .bytes(let run) = poll(reader).0 { _ = advance(reader, to: run.upperBound) }
     }
 
     func leave(_ reader: ReaderID) -> [Action] { ledger.leave(reader) }

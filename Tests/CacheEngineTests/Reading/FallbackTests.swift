@@ -8,13 +8,13 @@ import Testing
 
 @Suite struct FallbackTests {
     let bench: Bench
-    let shelf: TemporaryDirectory
+    let fallbacks: TemporaryDirectory
     let notice = LoopbackBody.bytes(at: 0..<300_000, seed: 7)
 
     init() throws {
         bench = try Bench()
-        shelf = try TemporaryDirectory()
-        #expect(FileManager.default.createFile(atPath: shelf.path("notice.mp4"), contents: Data(notice)))
+        fallbacks = try TemporaryDirectory()
+        #expect(FileManager.default.createFile(atPath: fallbacks.path("notice.mp4"), contents: Data(notice)))
         bench.upstream.serve("/a.mp4") { _ in .response(status: 503) }
     }
 
@@ -25,7 +25,7 @@ import Testing
         origin.settings.retries = 0
         origin.settings.fallback = fallback
         return try TestCache(
-            directory: bench.directory.path, origins: [origin], disk: disk, fallbackDirectory: shelf.path)
+            directory: bench.directory.path, origins: [origin], disk: disk, fallbackDirectory: fallbacks.path)
     }
 
     /// Serves an asset at `/b.mp4`, and returns the fallback that names it.
@@ -90,11 +90,11 @@ import Testing
         try await cache().run { cache in
             let read = try await cache.reader.read(Bench.media, request: ContentRequest())
             _ = try await read.nextBytes()
-            let during = try descriptors(of: shelf.path("notice.mp4"))
+            let during = try descriptors(of: fallbacks.path("notice.mp4"))
             read.finish(.clientGone)
 
             #expect(during == 1)
-            #expect(try await eventually { try descriptors(of: shelf.path("notice.mp4")) == 0 })
+            #expect(try await eventually { try descriptors(of: fallbacks.path("notice.mp4")) == 0 })
             #expect(try await eventually { try await cache.isAtRest() })
         }
     }
@@ -152,7 +152,7 @@ import Testing
         try await cache().run { cache in
             let read = try await cache.reader.read(Bench.media, request: ContentRequest())
             _ = try await read.nextBytes()
-            #expect(truncate(shelf.path("notice.mp4"), 200_000) == 0)
+            #expect(truncate(fallbacks.path("notice.mp4"), 200_000) == 0)
             let error = await #expect(throws: CacheError.self) {
                 while try await read.nextBytes() != nil {}
             }

@@ -64,7 +64,7 @@ final class APIHandler: ChannelDuplexHandler, RemovableChannelHandler {
             guard here.value.begin(response) else { return }
             if case .stream(let send) = response.body {
                 let writer = ResponseWriter(
-                    channel: connection.channel, note: response.note, stopwatch: call.stopwatch)
+                    channel: connection.channel, logContext: response.logContext, stopwatch: call.stopwatch)
                 do {
                     try await send(writer)
                 } catch {

@@ -7,16 +7,16 @@ import Synchronization
 /// The body of one content response. Guarantees that its read is finished exactly once.
 final class ContentBody: Sendable {
     let read: ContentRead
-    private let note: RequestLogContext
+    private let logContext: RequestLogContext
     /// The reader of the request; nil without a token.
-    var reader: Reader? { note.content.reader }
+    var reader: Reader? { logContext.content.reader }
     private let stopwatch: @Sendable () -> Duration
     /// Set by the first ``end(_:)``.
     private let isOver = Atomic(false)
 
-    init(_ read: ContentRead, note: RequestLogContext, stopwatch: @escaping @Sendable () -> Duration) {
+    init(_ read: ContentRead, logContext: RequestLogContext, stopwatch: @escaping @Sendable () -> Duration) {
         self.read = read
-        self.note = note
+        self.logContext = logContext
         self.stopwatch = stopwatch
     }
 
@@ -28,14 +28,14 @@ final class ContentBody: Sendable {
 
     /// Records the time to the first byte, before each write.
     func begins() {
-        note.update { content in
+        logContext.update { content in
             if content.firstByte == nil { content.firstByte = stopwatch() }
         }
     }
 
     /// Counts bytes that have left for the client.
     func sent(_ count: Int) {
-        note.update { $0.sentBytes += Int64(count) }
+        logContext.update { $0.sentBytes += Int64(count) }
         read.sent(Int64(count))
     }
 
@@ -43,7 +43,7 @@ final class ContentBody: Sendable {
     @discardableResult
     func end(_ ending: ReadEnding) -> Bool {
         guard !isOver.exchange(true, ordering: .relaxed) else { return false }
-        note.add(read.finish(ending))
+        logContext.add(read.finish(ending))
         return true
     }
 }

@@ -73,13 +73,15 @@ struct ContentResponder: Sendable {
             let first = first(of: read, fromFile: sendsFiles)
         else { return nil }
         let requestID = processor.random.identifier()
-        let head = preparedResponse.form.head(range, of: preparedResponse.view, as: requestID, at: time)
+        let head = preparedResponse.template.head(range, of: preparedResponse.view, as: requestID, at: time)
         let logged = preparedResponse.logged(for: client?.text)
-        let note = noted(read, Admission(preparedResponse.reader), RequestLogContext(), begin(logged, client: client))
+        let logContext = noted(
+            read, Admission(preparedResponse.reader), RequestLogContext(), begin(logged, client: client))
         return ServerResponse(
-            head: head, body: .content(ContentBody(read, note: note, stopwatch: stopwatch), first: first), note: note,
+            head: head, body: .content(ContentBody(read, logContext: logContext, stopwatch: stopwatch), first: first),
+            logContext: logContext,
             line: AccessLogEntry(
-                recorder, logged, requestID: requestID, status: Int(head.status.code), note: note,
+                recorder, logged, requestID: requestID, status: Int(head.status.code), logContext: logContext,
                 stopwatch: stopwatch),
             logged: logged)
     }
@@ -97,14 +99,14 @@ struct ContentResponder: Sendable {
     /// Authorizes the request, claims a read permit, and returns the content, or a problem, which may have the
     /// upstream's status. The permit is kept until the response has ended. Cancellation of the task ends the wait.
     func answer(_ call: ContentCall) async -> ServerResponse {
-        let (note, trace) = (RequestLogContext(), begin(call))
-        note.update { $0.span = trace?.span }
-        if call.isOfPeer { return await RequestTrace.$current.withValue(trace) { await answerPeer(call, note) } }
+        let (logContext, trace) = (RequestLogContext(), begin(call))
+        logContext.update { $0.span = trace?.span }
+        if call.isOfPeer { return await RequestTrace.$current.withValue(trace) { await answerPeer(call, logContext) } }
         let reference: AssetReference
         do throws(CacheError) {
             reference = try call.content.reference()
         } catch {
-            return invalid(call, error, note)
+            return invalid(call, error, logContext)
         }
         var sharing = ResponseSharing.asStated
         return await RequestTrace.$current.withValue(trace) {
@@ -113,16 +115,16 @@ struct ContentResponder: Sendable {
                 // The upstream has decided by the fields of this reader.
                 if reader.forwardsFields(for: reference) { admission.sharing = .readerOnly }
                 sharing = admission.sharing
-                note.update { $0.reader = admission.reader }
+                logContext.update { $0.reader = admission.reader }
                 if case .known = reference { try await limits.check(reference, for: admission.reader) }
-                note.hold(try takePermit())
+                logContext.hold(try takePermit())
                 let read = try await reader.read(
                     reference, request: request(call), options: ReadOptions(timeout: try call.timeout()))
-                return try await content(read, call, admission, note, trace)
+                return try await content(read, call, admission, logContext, trace)
             } catch let failure as ReadFailure {
-                return refusal(call, failure, sharing, note)
+                return refusal(call, failure, sharing, logContext)
             } catch {
-                return refusal(call, ReadFailure(CacheError(foreign: error)), sharing, note)
+                return refusal(call, ReadFailure(CacheError(foreign: error)), sharing, logContext)
             }
         }
     }
@@ -148,15 +150,15 @@ struct ContentResponder: Sendable {
     /// Waits for the first bytes of the read, so that a failure still gets its own status: an error, not stored, with
     /// the error code as its detail.
     private func content(
-        _ read: ContentRead, _ call: ContentCall, _ admission: Admission, _ note: RequestLogContext,
+        _ read: ContentRead, _ call: ContentCall, _ admission: Admission, _ logContext: RequestLogContext,
         _ trace: RequestTrace?
     ) async throws(ReadFailure) -> ServerResponse {
         do {
             let digests = await digests(of: read, call)
             let first = read.plan.body.isEmpty ? nil : try await read.next(atMost: ContentBody.firstBytes)
-            return content(read, first.map { .bytes($0) } ?? .end, call, admission, note, trace, digests)
+            return content(read, first.map { .bytes($0) } ?? .end, call, admission, logContext, trace, digests)
         } catch {
-            note.add(read.finish(.failed(error)))
+            logContext.add(read.finish(.failed(error)))
             var outcome = read.outcome
             outcome.requestClass = .error
             (outcome.isStored, outcome.timeToLive, outcome.detail) = (false, nil, error.code.name)
@@ -197,24 +199,24 @@ struct ContentResponder: Sendable {
 
     /// Records the result of a read.
     private func noted(
-        _ read: ContentRead, _ admission: Admission, _ note: RequestLogContext, _ trace: RequestTrace?
+        _ read: ContentRead, _ admission: Admission, _ logContext: RequestLogContext, _ trace: RequestTrace?
     ) -> RequestLogContext {
-        note.conclude(read.outcome.requestClass)
+        logContext.conclude(read.outcome.requestClass)
         trace?.span?.set("larder.asset.id", read.assetID.description)
-        note.update { content in
+        logContext.update { content in
             content.span = trace?.span
             content.reader = admission.reader
         }
-        return note
+        return logContext
     }
 
     /// The response for a read. 412 and 416 become problem documents.
     private func content(
         _ read: ContentRead, _ first: ContentRead.ReadStep, _ call: ContentCall, _ admission: Admission,
-        _ note: RequestLogContext, _ trace: RequestTrace?, _ digests: HeaderList = [:]
+        _ logContext: RequestLogContext, _ trace: RequestTrace?, _ digests: HeaderList = [:]
     ) -> ServerResponse {
-        let note = noted(read, admission, note, trace)
-        let body = ContentBody(read, note: note, stopwatch: call.stopwatch)
+        let logContext = noted(read, admission, logContext, trace)
+        let body = ContentBody(read, logContext: logContext, stopwatch: call.stopwatch)
         let isUnmet = [412, 416].contains(read.plan.status)
         var fields = isUnmet ? [:] : read.plannedFields(admission.sharing, at: gate.wallClock.now())
         let problem = isUnmet ? unmet(read.plan, call) : nil
@@ -232,7 +234,8 @@ struct ContentResponder: Sendable {
             fields[.cacheControl] = "private, no-store"
         }
         return response(
-            call, read.plan.status, fields, problem.map { .document($0.body) } ?? .content(body, first: first), note,
+            call, read.plan.status, fields, problem.map { .document($0.body) } ?? .content(body, first: first),
+            logContext,
             isSigned: admission.isSigned)
     }
 
@@ -249,10 +252,10 @@ struct ContentResponder: Sendable {
 
     /// The problem document for a failed read, with the upstream's `Retry-After`, `Age` and freshness if there are any.
     func refusal(
-        _ call: ContentCall, _ failure: ReadFailure, _ sharing: ResponseSharing, _ note: RequestLogContext
+        _ call: ContentCall, _ failure: ReadFailure, _ sharing: ResponseSharing, _ logContext: RequestLogContext
     ) -> ServerResponse {
         let (code, outcome) = (failure.error.code, failure.outcome)
-        note.conclude(outcome.requestClass, code: code, isCounted: failure.isCounted)
+        logContext.conclude(outcome.requestClass, code: code, isCounted: failure.isCounted)
         let problem = problem(call, failure.error, status: code.contentStatus)
         var fields = failure.error.contentHeaders
         fields[.contentType] = Problem.mediaType
@@ -261,7 +264,7 @@ struct ContentResponder: Sendable {
         fields[.age] = failure.age.map(\.wholeSecondsText)
         restrict(&fields, sharing, age: failure.age)
         if outcome.forwarding != nil || outcome.requestClass == .negative { fields.append(.via) }
-        return response(call, problem.status, fields, .document(problem.body), note)
+        return response(call, problem.status, fields, .document(problem.body), logContext)
     }
 
     /// Restricts the caching fields of a problem document.
@@ -275,16 +278,16 @@ struct ContentResponder: Sendable {
 
     /// The problem document for a target without a valid reference. A client without a token gets 401 instead of the
     /// error, which would reveal details.
-    private func invalid(_ call: ContentCall, _ error: CacheError, _ note: RequestLogContext) -> ServerResponse {
+    private func invalid(_ call: ContentCall, _ error: CacheError, _ logContext: RequestLogContext) -> ServerResponse {
         var error = error
         do throws(CacheError) {
             _ = try admit(call, nil, ContentAccess())
         } catch let refusal {
             error = refusal
         }
-        note.update { $0.outcome = error.code.name }
+        logContext.update { $0.outcome = error.code.name }
         let problem = problem(call, error)
-        return response(call, problem.status, problem.fields, .document(problem.body), note)
+        return response(call, problem.status, problem.fields, .document(problem.body), logContext)
     }
 
     func problem(_ call: ContentCall, _ error: CacheError, status: Int? = nil) -> Problem {
@@ -292,10 +295,10 @@ struct ContentResponder: Sendable {
     }
 
     func response(
-        _ call: ContentCall, _ status: Int, _ fields: HTTPFields, _ body: ResponseBody, _ note: RequestLogContext,
+        _ call: ContentCall, _ status: Int, _ fields: HTTPFields, _ body: ResponseBody, _ logContext: RequestLogContext,
         isSigned: Bool = false
     ) -> ServerResponse {
-        processor.response(call.call, status, fields, body, note, isSigned: isSigned)
+        processor.response(call.call, status, fields, body, logContext, isSigned: isSigned)
     }
 }
 

@@ -12,7 +12,7 @@ final class PreparedResponse {
     let view: FreshAssetSnapshot
     /// The request as the access log names it, with the address of the first client.
     let logged: LoggedRequest
-    let form: ResponseHeadTemplate
+    let template: ResponseHeadTemplate
     /// The value of ``LiveAPISettings/changes`` before the first request was authorized.
     let settings: UInt64
     /// The reader that the first request was authorized for; nil without a token. Equal requests have the same reader,
@@ -27,13 +27,14 @@ final class PreparedResponse {
     static let bufferBytes = Int(mostBytes) + (8 << 10)
 
     init(
-        _ fingerprint: RequestFingerprint, view: FreshAssetSnapshot, logged: LoggedRequest, form: ResponseHeadTemplate,
+        _ fingerprint: RequestFingerprint, view: FreshAssetSnapshot, logged: LoggedRequest,
+        template: ResponseHeadTemplate,
         settings: UInt64, reader: Reader? = nil, counter: ReaderFigures.Counter? = nil
     ) {
         self.fingerprint = fingerprint
         self.view = view
         self.logged = logged
-        self.form = form
+        self.template = template
         self.settings = settings
         self.reader = reader
         self.counter = counter
@@ -44,7 +45,7 @@ final class PreparedResponse {
         settings == changes && (reader?.expiresAt.map { now < $0 } ?? true)
     }
 
-    var status: Int { form.status }
+    var status: Int { template.status }
 
     /// The request of another client as the access log names it.
     func logged(for client: String?) -> LoggedRequest {
@@ -82,7 +83,7 @@ final class PreparedResponse {
     ) -> Body? {
         let lent = fromFile && range.length >= FilePiece.leastBytes ? view.lend(range) : nil
         guard lent != nil || range.length <= Self.mostBytes else { return nil }
-        form.write(range, of: view, as: requestID, at: time, to: &buffer)
+        template.write(range, of: view, as: requestID, at: time, to: &buffer)
         if let lent { return .file(lent) }
         return view.read(range, into: &buffer) ? .copied : nil
     }

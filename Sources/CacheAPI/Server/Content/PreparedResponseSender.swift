@@ -74,12 +74,13 @@ final class PreparedResponseSender {
             !Self.judged.contains(where: head.headers.contains),
             read.plan.status == (request.range.isEmpty ? 200 : 206)
         else { return }
-        let reader = response.note.content.reader
+        let reader = response.logContext.content.reader
         guard reader?.maxBytesPerSecond == nil else { return }  // such a body is paced
-        let form = ResponseHeadTemplate(response.head, upstreamStatus: read.plan.headers.values("Cache-Status"))
+        let template = ResponseHeadTemplate(response.head, upstreamStatus: read.plan.headers.values("Cache-Status"))
         responseCache.keep(
             PreparedResponse(
-                request.kept, view: view, logged: response.logged, form: form, settings: settings, reader: reader,
+                request.kept, view: view, logged: response.logged, template: template, settings: settings,
+                reader: reader,
                 counter: reader.map { responder.recorder.readers.counter(for: $0.id) }))
     }
 

@@ -19,7 +19,7 @@ struct APIContext: Sendable {
     /// The values of the path's parameters, percent-encoded as received.
     let parameters: [String: Substring]
     /// Collects figures for the access log while the request is handled.
-    let note: RequestLogContext
+    let logContext: RequestLogContext
     /// The permission that the route has checked; nil for a route without one, and before the authorization.
     var permission: StreamPermission?
     /// The limited totals of all clients; nil before the authorization.
@@ -32,7 +32,7 @@ struct APIContext: Sendable {
     /// Reports that the client has disconnected.
     var presence: DisconnectSignal { connection.presence }
     /// The reader of the request; nil before the authorization, and without a token.
-    var reader: Reader? { note.content.reader }
+    var reader: Reader? { logContext.content.reader }
 
     /// Returns a path parameter. Throws `.notFound` if the route has no such parameter, a programming error.
     func parameter(_ name: String) throws(CacheError) -> String {

@@ -24,23 +24,23 @@ struct APIResponder: Sendable {
     /// Calls the route of the request. Errors become problem documents.
     func answer(_ call: RequestCall, _ body: RequestBody, on connection: APIConnection) async -> ServerResponse {
         let request = Request(call, body: body)
-        let note = RequestLogContext()
+        let logContext = RequestLogContext()
         let trace = processor.trace(call, route: table.pattern(of: request.path))
-        note.update { $0.span = trace?.span }
+        logContext.update { $0.span = trace?.span }
         var response: Response
         do {
             response = try await RequestTrace.$current.withValue(trace) {
-                try await answer(request, note, connection)
+                try await answer(request, logContext, connection)
             }
         } catch {
-            response = problem(error, call, note)
+            response = problem(error, call, logContext)
             if error is RefusedBody {
                 response.headers[.retryAfter] = "1"
                 response.headers[.connection] = "close"  // the rest of the body is not read
             }
         }
         ResponseCompression.mark(&response, to: request)
-        return processor.response(call, response.status.code, response.framedHeaders, response.body, note)
+        return processor.response(call, response.status.code, response.framedHeaders, response.body, logContext)
     }
 
     /// Checks the target and the method, answers OPTIONS, and calls the route.
@@ -48,7 +48,7 @@ struct APIResponder: Sendable {
     /// Throws `.uriTooLong`, `.notImplemented` for an unknown method, `.methodNotAllowed` with the allowed methods, or
     /// `.notFound`.
     private func answer(
-        _ request: Request, _ note: RequestLogContext, _ connection: APIConnection
+        _ request: Request, _ logContext: RequestLogContext, _ connection: APIConnection
     ) async throws -> Response {
         let (settings, method) = (live.values, request.method)
         guard request.call.targetBytes <= settings.limits.urlBytes else {
@@ -61,7 +61,8 @@ struct APIResponder: Sendable {
         if method == .options, let methods { return preflight(request, methods, settings.cors) }
         if let (respond, parameters) = router.route(method, request.path) {
             return try await respond(
-                request, APIContext(call: request.call, connection: connection, parameters: parameters, note: note))
+                request,
+                APIContext(call: request.call, connection: connection, parameters: parameters, logContext: logContext))
         }
         if let methods, !FieldText.members(of: methods).contains(where: { $0 == method.rawValue }) {
             throw CacheError(
@@ -91,9 +92,9 @@ struct APIResponder: Sendable {
     }
 
     /// Turns an error into a problem document, and logs internal errors with their cause.
-    private func problem(_ foreign: any Error, _ call: RequestCall, _ note: RequestLogContext) -> Response {
+    private func problem(_ foreign: any Error, _ call: RequestCall, _ logContext: RequestLogContext) -> Response {
         let error = CacheError(foreign: foreign)
-        note.update { $0.outcome = error.code.name }
+        logContext.update { $0.outcome = error.code.name }
         if case .internal = error.code {
             logger.error(
                 "request failed with an internal error",

@@ -25,20 +25,21 @@ package final class AccessLogEntry: Sendable {
     private let request: LoggedRequest
     private let requestID: String
     private let status: Int
-    private let note: RequestLogContext
+    private let logContext: RequestLogContext
     private let stopwatch: @Sendable () -> Duration
     /// Set by the first ``write()``.
     private let isWritten = Atomic(false)
 
     package init(
-        _ recorder: RequestRecorder, _ request: LoggedRequest, requestID: String, status: Int, note: RequestLogContext,
+        _ recorder: RequestRecorder, _ request: LoggedRequest, requestID: String, status: Int,
+        logContext: RequestLogContext,
         stopwatch: @escaping @Sendable () -> Duration
     ) {
         self.recorder = recorder
         self.request = request
         self.requestID = requestID
         self.status = status
-        self.note = note
+        self.logContext = logContext
         self.stopwatch = stopwatch
     }
 
@@ -48,7 +49,7 @@ package final class AccessLogEntry: Sendable {
     /// Records the request with the figures collected so far. Further calls have no effect.
     package func write() {
         guard !isWritten.exchange(true, ordering: .relaxed) else { return }
-        let (figures, duration) = (note.content, stopwatch())
+        let (figures, duration) = (logContext.content, stopwatch())
         figures.span?.end(status: status, figures)
         if let result = figures.result {
             let shard = Int(bitPattern: ObjectIdentifier(self)) >> 6

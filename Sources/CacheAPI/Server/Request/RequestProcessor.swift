@@ -46,23 +46,24 @@ struct RequestProcessor: Sendable {
     /// Combines head, body and access log entry. A response to HEAD has the fields of the omitted body
     /// (RFC 9110 §9.3.2).
     func response(
-        _ call: RequestCall, _ status: Int, _ given: HTTPFields, _ body: ResponseBody, _ note: RequestLogContext,
+        _ call: RequestCall, _ status: Int, _ given: HTTPFields, _ body: ResponseBody, _ logContext: RequestLogContext,
         isSigned: Bool = false
     ) -> ServerResponse {
         var (fields, body) = (given, body)
         if case .document(let bytes) = body {
             fields[.contentLength] = "\(bytes.readableBytes)"
-            if !call.isHead { note.update { $0.firstByte = call.stopwatch() } }
+            if !call.isHead { logContext.update { $0.firstByte = call.stopwatch() } }
         }
         if call.isHead, !body.isContent { body = .empty }
         for field in gate.cors.headers(forOrigin: call.fields[.origin]) { fields.append(field) }
         fields[.requestID] = call.requestID
-        let logged = call.logged(by: note.content.reader, inFull: recorder.log.isEnabled)
+        let logged = call.logged(by: logContext.content.reader, inFull: recorder.log.isEnabled)
         return ServerResponse(
             head: HTTPResponseHead(HTTPResponse(status: .init(code: status), headerFields: fields)), body: body,
-            note: note,
+            logContext: logContext,
             line: AccessLogEntry(
-                recorder, logged, requestID: call.requestID, status: status, note: note, stopwatch: call.stopwatch),
+                recorder, logged, requestID: call.requestID, status: status, logContext: logContext,
+                stopwatch: call.stopwatch),
             logged: logged, isSigned: isSigned)
     }
 }

@@ -19,16 +19,16 @@ enum ResponseBody: Sendable {
 /// Writes the body of a response, and counts its bytes.
 struct ResponseWriter: Sendable {
     let channel: any Channel
-    let note: RequestLogContext
+    let logContext: RequestLogContext
     let stopwatch: @Sendable () -> Duration
 
     /// Returns when the socket has accepted the bytes. Throws when the connection is closed.
     func write(_ bytes: ByteBuffer) async throws {
-        note.update { content in
+        logContext.update { content in
             if content.firstByte == nil { content.firstByte = stopwatch() }
         }
         try await channel.writeAndFlush(HTTPServerResponsePart.body(.byteBuffer(bytes)))
-        note.update { $0.sentBytes += Int64(bytes.readableBytes) }
+        logContext.update { $0.sentBytes += Int64(bytes.readableBytes) }
     }
 }
 
@@ -36,7 +36,7 @@ struct ResponseWriter: Sendable {
 final class ServerResponse: Sendable {
     let head: HTTPResponseHead
     let body: ResponseBody
-    let note: RequestLogContext
+    let logContext: RequestLogContext
     private let line: AccessLogEntry
     /// The request as the log names it.
     let logged: LoggedRequest
@@ -44,12 +44,12 @@ final class ServerResponse: Sendable {
     let isSigned: Bool
 
     init(
-        head: HTTPResponseHead, body: ResponseBody, note: RequestLogContext, line: AccessLogEntry,
+        head: HTTPResponseHead, body: ResponseBody, logContext: RequestLogContext, line: AccessLogEntry,
         logged: LoggedRequest, isSigned: Bool = false
     ) {
         self.head = head
         self.body = body
-        self.note = note
+        self.logContext = logContext
         self.line = line
         self.logged = logged
         self.isSigned = isSigned
@@ -62,16 +62,17 @@ final class ServerResponse: Sendable {
     func adding(_ name: HTTPField.Name, _ value: String) -> ServerResponse {
         var head = head
         head.headers.add(name: name.rawName, value: value)
-        return ServerResponse(head: head, body: body, note: note, line: line, logged: logged, isSigned: isSigned)
+        return ServerResponse(
+            head: head, body: body, logContext: logContext, line: line, logged: logged, isSigned: isSigned)
     }
 
     /// Records sent bytes of a document.
-    func sent(_ bytes: Int) { note.update { $0.sentBytes += Int64(bytes) } }
+    func sent(_ bytes: Int) { logContext.update { $0.sentBytes += Int64(bytes) } }
 
     /// Finishes the read and writes the access log entry. Further calls have no effect.
     func end(_ ending: ReadEnding) {
         if case .content(let body, _) = body { body.end(ending) }
-        if case .sent = ending { note.update { $0.isComplete = true } }
+        if case .sent = ending { logContext.update { $0.isComplete = true } }
         line.write()
     }
 }

@@ -10,7 +10,7 @@ import NIOCore
 /// - A cached body of ``SendBufferBudget/leastBody`` and more gets a larger buffer if the budget has a permit. The
 ///   connection keeps buffer and permit until it is closed.
 final class SendBufferTuning {
-    private let room: SendBufferBudget
+    private let budget: SendBufferBudget
     /// Whether the limit on unsent bytes is set.
     private var isSmall = false
     /// The permit for a large buffer; nil if the buffer has the kernel's size.
@@ -20,7 +20,7 @@ final class SendBufferTuning {
     /// The limit on unsent bytes for a body that is being fetched.
     private static let mostUnsent = 32 << 10
 
-    init(in room: SendBufferBudget) { self.room = room }
+    init(in budget: SendBufferBudget) { self.budget = budget }
 
     /// Adjusts the buffer to the body of `read`.
     func fit(to read: ContentRead, on channel: any Channel) {
@@ -36,8 +36,8 @@ final class SendBufferTuning {
             try? channel.syncOptions?.setOption(Self.unsent, value: isSmall ? Self.mostUnsent : 0)
         }
         guard let count, count >= SendBufferBudget.leastBody, place == nil else { return }
-        place = room.places.take()
-        if place != nil { try? channel.syncOptions?.setOption(.socketOption(.so_sndbuf), value: .init(room.bytes)) }
+        place = budget.places.take()
+        if place != nil { try? channel.syncOptions?.setOption(.socketOption(.so_sndbuf), value: .init(budget.bytes)) }
     }
 }
 
