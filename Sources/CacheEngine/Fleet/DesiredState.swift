@@ -85,6 +85,25 @@ final class DesiredState: Sendable {
 
     // MARK: Reading
 
+    /// Wakes a reader of the keys below `prefix` at intervals and after each change, until cancellation. Without the
+    /// stream of changes, which begins again after a pause, the intervals alone wake it.
+    func signal(
+        _ wake: AsyncStream<Void>.Continuation, below prefix: String, every interval: Duration, pause: Duration,
+        clock: any Clock<Duration>
+    ) async {
+        await withDiscardingTaskGroup { group in
+            group.addTask {
+                repeat { wake.yield() } while (try? await clock.sleep(for: interval)) != nil
+                wake.finish()
+            }
+            group.addTask {
+                repeat {
+                    try? await self.etcd.watch(prefix) { wake.yield() }
+                } while (try? await clock.sleep(for: pause)) != nil
+            }
+        }
+    }
+
     /// The present state, with the purges after `number`.
     func snapshot(after number: Int64) async throws(CacheError) -> Snapshot {
         let end = EtcdTransaction.Operation.end(of: purgesPrefix)

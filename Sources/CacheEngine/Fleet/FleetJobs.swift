@@ -64,14 +64,8 @@ final class FleetJobs: Sendable {
     func run(clock: any Clock<Duration>) async {
         await withDiscardingTaskGroup { group in
             group.addTask {
-                repeat { self.wake.yield() } while (try? await clock.sleep(for: Self.interval)) != nil
-                self.wake.finish()
-            }
-            group.addTask {
-                repeat {
-                    // Without a stream the jobs are read by the clock only.
-                    try? await self.store.desired.etcd.watch(self.store.prefix) { self.wake.yield() }
-                } while (try? await clock.sleep(for: Self.streamPause)) != nil
+                await self.store.desired.signal(
+                    self.wake, below: self.store.prefix, every: Self.interval, pause: Self.streamPause, clock: clock)
             }
             for await _ in wakes {
                 do throws(CacheError) {

@@ -154,14 +154,9 @@ package final class FleetMember: Sendable {
     func run(clock: any Clock<Duration>) async {
         await withDiscardingTaskGroup { group in
             group.addTask {
-                repeat { self.wake.yield() } while (try? await clock.sleep(for: Self.interval)) != nil
-                self.wake.finish()
-            }
-            group.addTask {
-                repeat {
-                    // Without a stream the state is read by the clock only.
-                    try? await self.desired.etcd.watch(self.desired.statePrefix) { self.wake.yield() }
-                } while (try? await clock.sleep(for: Self.streamPause)) != nil
+                await self.desired.signal(
+                    self.wake, below: self.desired.statePrefix, every: Self.interval, pause: Self.streamPause,
+                    clock: clock)
             }
             group.addTask {
                 // Apart from the readings, so that a long purge does not end the lease.
