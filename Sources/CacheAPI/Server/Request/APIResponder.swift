@@ -57,14 +57,15 @@ struct APIResponder: Sendable {
         guard RouteTable.methods.contains(method.rawValue) else {
             throw CacheError(.notImplemented, "The method is not supported; supported: \(table.allMethods).")
         }
-        let methods = methods(of: request)
-        if method == .options, let methods { return preflight(request, methods, settings.cors) }
+        if method == .options, let methods = methods(of: request) { return preflight(request, methods, settings.cors) }
         if let (respond, parameters) = router.route(method, request.path) {
             return try await respond(
                 request,
                 APIContext(call: request.call, connection: connection, parameters: parameters, logContext: logContext))
         }
-        if let methods, !FieldText.members(of: methods).contains(where: { $0 == method.rawValue }) {
+        if let methods = methods(of: request),
+            !FieldText.members(of: methods).contains(where: { $0 == method.rawValue })
+        {
             throw CacheError(
                 .methodNotAllowed(allow: methods),
                 "\(method) is not allowed on this resource; allowed: \(methods).")
