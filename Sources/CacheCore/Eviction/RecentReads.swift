@@ -20,7 +20,7 @@ package struct RecentReads: Sendable {
 
     /// Records a read of `run`. Returns the part of the run from the first to the last segment with a counted read; nil
     /// if none counts.
-    package mutating func take(_ run: ByteRange, in grid: SegmentGrid, at now: Timestamp) -> ByteRange? {
+    package mutating func record(_ run: ByteRange, in grid: SegmentGrid, at now: Timestamp) -> ByteRange? {
         if self.grid != grid || times.count > Self.limit {
             times = [:]
             self.grid = grid

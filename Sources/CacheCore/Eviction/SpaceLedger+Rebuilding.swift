@@ -35,7 +35,7 @@ extension SpaceLedger {
     /// The same segments with their statistics under the algorithm and grid of the settings.
     package func rebuilt() -> SpaceLedger {
         var new = SpaceLedger(settings: settings)
-        for part in parts(on: new.grid) { new.take(part) }
+        for part in parts(on: new.grid) { new.insert(part) }
         if algorithm == settings.algorithm, let hand {
             let index = new.grid.index(of: range(of: hand).lowerBound)
             new.policy.hand = new.policy.table.slot(of: SegmentID(asset: hand.asset, index: index))

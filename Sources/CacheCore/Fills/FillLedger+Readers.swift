@@ -18,7 +18,7 @@ extension FillLedger {
         readers[id] = Reader(
             priority: priority, opening: opening, needsConfirmation: needsConfirmation && isDescribed,
             waitLimit: waitLimit, maxLeadBytes: maxLead, readAhead: readAhead)
-        if let attempts { take(attempts, of: id) }
+        if let attempts { restore(attempts, of: id) }
         let actions = describe(for: id)
         if let reader = readers[id], lookUp(reader) == .pending { readers[id]?.waitingSince = now }
         return (id, actions)

@@ -30,9 +30,9 @@ where Index.ID: Sendable {
     /// Inserts `id` with `rank`, or changes its rank.
     package mutating func set(_ id: Index.ID, to rank: Rank) {
         let member = Member(rank: rank, id: id)
-        if let position = index[id] { return settle(member, at: position) }
+        if let position = index[id] { return sift(member, at: position) }
         members.appendClosely(member)
-        settle(member, at: members.count - 1)
+        sift(member, at: members.count - 1)
     }
 
     /// Removes `id` and returns its rank; nil if it was not in the heap.
@@ -42,7 +42,7 @@ where Index.ID: Sendable {
         let rank = members[position].rank
         index[id] = nil
         let last = members.removeLast()
-        if position < members.count { settle(last, at: position) }
+        if position < members.count { sift(last, at: position) }
         return rank
     }
 
@@ -72,7 +72,7 @@ where Index.ID: Sendable {
     }
 
     /// Stores a member at the free `position`, or moves it up or down to restore the order of the heap.
-    private mutating func settle(_ member: Member, at position: Int) {
+    private mutating func sift(_ member: Member, at position: Int) {
         var position = position
         while position > 0, member.rank < members[(position - 1) / 4].rank {
             put(members[(position - 1) / 4], at: position)

@@ -99,7 +99,7 @@ package final class BufferedExchange: TransferDelegate, ByteSink {
 
     /// Calls `report` once when the transfer has ended: at once if it has, otherwise on the thread of the upstream
     /// client. At most one call.
-    package func whenEnded(_ report: @escaping @Sendable (Outcome) -> Void) { settle { $0.report = report } }
+    package func whenEnded(_ report: @escaping @Sendable (Outcome) -> Void) { update { $0.report = report } }
 
     package func began(_ head: UpstreamHead) -> HeadVerdict {
         state.withLock { $0.head = head }
@@ -118,10 +118,10 @@ package final class BufferedExchange: TransferDelegate, ByteSink {
         guard fits else { throw CacheError(.upstreamUnusable(), "The response has more than \(limit) bytes.") }
     }
 
-    package func ended(_ end: TransferEnd) { settle { $0.end = end } }
+    package func ended(_ end: TransferEnd) { update { $0.end = end } }
 
     /// Applies a change. Reports the outcome once the transfer has ended and a report is set.
-    private func settle(_ change: (inout State) -> Void) {
+    private func update(_ change: (inout State) -> Void) {
         let (report, outcome) = state.withLock { state -> ((@Sendable (Outcome) -> Void)?, Outcome?) in
             change(&state)
             guard let end = state.end, let report = state.report else { return (nil, nil) }

@@ -107,7 +107,7 @@ extension OpenAsset {
     func wasRead(_ run: ByteRange, at now: Timestamp) {
         guard !isForeign else { return }
         let grid = context.space.grid
-        guard let due = reads.withLock({ $0.take(run, in: grid, at: now) }) else { return }
+        guard let due = reads.withLock({ $0.record(run, in: grid, at: now) }) else { return }
         context.space.read(due, of: id, at: now)
     }
 

@@ -48,7 +48,7 @@ extension OpenAsset {
         if isMirror, let objection = judgement.objection(knowing: record?.generation, trusting: expectation.trust) {
             return .skip(objection)
         }
-        let decision = try take(
+        let decision = try apply(
             judgement,
             Answer(
                 head: head, fillRequest: fillRequest, fill: fill, isMirror: isMirror, expectation: expectation,
@@ -76,7 +76,7 @@ extension OpenAsset {
     }
 
     /// Applies a verdict to the asset and returns the fill's decision.
-    private func take(_ judgement: ResponseVerdict, _ answer: Answer) throws(CacheError) -> FillDecision {
+    private func apply(_ judgement: ResponseVerdict, _ answer: Answer) throws(CacheError) -> FillDecision {
         let (head, fillRequest, expectation) = (answer.head, answer.fillRequest, answer.expectation)
         switch (judgement, fillRequest) {
         case (.window(let range, let generation), .confirmation):

@@ -76,7 +76,7 @@ extension OpenAsset {
         let next = OpenAsset(
             target: target, record: record, extents: ByteRangeSet(), file: file, isSequential: isSequential,
             context: context)
-        let location = next.take(isWhole ? .whole : .window(body), bringing: body, answer, from: self)
+        let location = next.receive(isWhole ? .whole : .window(body), bringing: body, answer, from: self)
         let isPrefetched = look { $0.ledger.isPrefetched && $0.ledger.isComplete } && record.generation.isStorable
         if isPrefetched { next.follow(self) }
         // An error response that is passed on does not replace the stored one, and a prefetch may fail before its end.
@@ -131,7 +131,7 @@ extension OpenAsset {
     }
 
     /// Registers the transfer of a response that `former` received; this asset has no reader yet.
-    private func take(
+    private func receive(
         _ fillRequest: FillLedger.FillRequest, bringing body: ByteRange, _ answer: Answer, from former: OpenAsset
     ) -> FillLocation {
         let isOpenEnded = former.look { $0.ledger.isOpenEnded(answer.fill) }

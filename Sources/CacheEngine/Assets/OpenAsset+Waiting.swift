@@ -3,7 +3,7 @@ import CacheCore
 /// Waits of readers for bytes and descriptions.
 extension OpenAsset {
     /// Suspends until bytes or the description are available to the reader. Throws the failure that ends the read.
-    func settle(_ reader: FillLedger.ReaderID) async throws(CacheError) -> FillLedger.Presence {
+    func nextPresence(of reader: FillLedger.ReaderID) async throws(CacheError) -> FillLedger.Presence {
         while true {
             let presence = try change { state in state.presence(of: reader) }.get()
             guard presence == .pending else { return presence }

@@ -219,7 +219,7 @@ package final class AssetCache: Sendable {
             group.addTask { await self.context.commits.run(clock: self.clock) }
             group.addTask {
                 await self.untilDone(
-                    "the reconciliation of files and catalog failed and will be retried", self.takeStock)
+                    "the reconciliation of files and catalog failed and will be retried", self.reconcile)
                 await withDiscardingTaskGroup { group in
                     group.addTask { await self.removePurged() }
                     group.addTask { await self.followForms() }
@@ -288,7 +288,7 @@ package final class AssetCache: Sendable {
     }
 
     /// Reconciles files and catalog after a restart, and restores the usage and the eviction state of the segments.
-    private func takeStock() async throws(CacheError) {
+    private func reconcile() async throws(CacheError) {
         let found = try await context.store.reconcile()
         // Growth of old files since the start may be counted twice: an overestimate is safe.
         let before = estimate.load(ordering: .relaxed)

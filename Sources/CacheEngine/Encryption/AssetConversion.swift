@@ -166,7 +166,7 @@ struct AssetConversion: Sendable {
             return try BlockChecksums.cut(part).filter { block in
                 guard let bytes = try Self.bytes(block, of: file, asset) else { return false }
                 try bytes.withUnsafeReadableBytes { try copy.write($0, at: block.lowerBound) }
-                context.diskThreads.takeBack(bytes)
+                context.diskThreads.giveBack(bytes)
                 return true
             }
         }

@@ -84,10 +84,10 @@ extension FillTransfer {
                 attempt.permit.map { $0.address > 0 ? .mirror : .origin } ?? .peer
             switch try asset.judge(head, for: self, from: source) {
             case .bytes(let range, let file):
-                return take(range, into: file, from: number)
+                return accept(range, into: file, from: number)
             case .moved(let location, let range, let file):
                 move(to: location)
-                return take(range, into: file, from: number)
+                return accept(range, into: file, from: number)
             case .nothing:
                 if attempt.peer == nil { observe(head) }
                 win(number, with: nil)
@@ -121,7 +121,7 @@ extension FillTransfer {
     }
 
     /// Accepts a body and returns its destination and limits.
-    private func take(_ range: ByteRange, into file: SparseFile, from number: Int) -> HeadVerdict {
+    private func accept(_ range: ByteRange, into file: SparseFile, from number: Int) -> HeadVerdict {
         let (answered, target) = state.withLock { ($0.head, $0.target) }
         let isOfPeer = isOfPeer(number)
         if !isOfPeer, let answered, let target {

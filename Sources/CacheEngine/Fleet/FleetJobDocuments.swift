@@ -59,17 +59,17 @@ struct FleetJobHead: Codable, Hashable, Sendable {
         (createdAt, version, rate, sums) = (record.createdAt, job.version, 0, Sums(job.tally))
         (self.items, self.chunks, bytes) = (items, chunks.count, chunks.reduce(0) { $0 + $1.count })
         (round, self.lease) = (0, lease)
-        take(job.record)
+        apply(job.record)
     }
 
     /// Takes over the state of the job at its node.
-    mutating func take(_ record: JobRecord) {
+    mutating func apply(_ record: JobRecord) {
         (state, supersedes, deadlineAt) = (record.state.rawValue, record.supersedes, record.deadlineAt)
         (startedAt, finishedAt) = (record.startedAt, record.finishedAt)
         (errorCode, errorMessage) = (record.error?.code, record.error?.message)
     }
 
-    mutating func take(_ job: JobSnapshot) {
+    mutating func apply(_ job: JobSnapshot) {
         (version, rate, sums) = (job.version, job.bytesPerSecond, Sums(job.tally))
     }
 

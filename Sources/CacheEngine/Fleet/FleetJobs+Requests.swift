@@ -195,7 +195,7 @@ extension FleetJobs {
             guard let record = again(finished) else { return true }
             try prefetch.checkRoom(for: record)
             var head = entry.head
-            head.take(record)
+            head.apply(record)
             head.owner = record.owner.map(FleetTokenOwner.init)
             head.round += 1
             head.version = max(head.version + 1, context.wallClock.now().milliseconds)

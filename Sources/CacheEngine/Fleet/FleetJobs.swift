@@ -236,7 +236,7 @@ final class FleetJobs: Sendable {
             for (change, progress) in changes {
                 guard let present = state.running[change.job.id]?.head.state else { continue }
                 hasMoved = hasMoved || present != change.job.state.rawValue
-                state.running[change.job.id]?.take(change, progress)
+                state.running[change.job.id]?.apply(change, progress)
             }
             return hasMoved
         }
@@ -275,7 +275,7 @@ final class FleetJobs: Sendable {
 
 extension FleetJobs.Running {
     /// Notes a change of the schedule.
-    mutating func take(_ change: PrefetchSchedule.Change, _ progress: JobSnapshot?) {
+    mutating func apply(_ change: PrefetchSchedule.Change, _ progress: JobSnapshot?) {
         for item in change.items {
             if item.index < items.count {
                 items[item.index] = item
@@ -285,8 +285,8 @@ extension FleetJobs.Running {
             guard items.indices.contains(item.index) else { continue }
             unsaved.insert(FleetJobResults.ordered(item.index, in: items) / FleetJobResults.count)
         }
-        head.take(change.job)
-        if let progress { head.take(progress) }
+        head.apply(change.job)
+        if let progress { head.apply(progress) }
         isHeadSaved = false
     }
 

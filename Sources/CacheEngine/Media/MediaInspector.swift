@@ -123,7 +123,7 @@ package final class MediaInspector: Sendable {
             opening: .closed(0..<MediaDocument.openingBytes), priority: .prefetch, mustConfirm: !isFresh,
             began: context.wallClock.now(), maxLead: nil)
         defer { asset.leave(reader) }
-        _ = try await asset.settle(reader)
+        _ = try await asset.nextPresence(of: reader)
         try asset.record?.generation.checkSucceeded()
         var media = MediaReader(asset: asset, reader: reader)
         media.byteLimit = Self.fetchLimit

@@ -90,7 +90,7 @@ struct MediaReader: Sendable {
             let piece = pace.map { rest.prefix($0.pieceBytes) } ?? rest
             if let pace { try await pace.take(piece.length) }
             asset.want(piece, by: reader)
-            while case .bytes(let present) = try await asset.settle(reader) {
+            while case .bytes(let present) = try await asset.nextPresence(of: reader) {
                 usage.count(present)
                 asset.advance(reader, to: present.upperBound)
             }
@@ -103,7 +103,7 @@ struct MediaReader: Sendable {
         if let length = asset.look({ $0.ledger.length }) { return length }
         guard let reader else { throw Self.notCached }
         asset.want(0..<limit, by: reader)
-        while case .bytes(let present) = try await asset.settle(reader) {
+        while case .bytes(let present) = try await asset.nextPresence(of: reader) {
             if let length = asset.look({ $0.ledger.length }) { return length }
             if let pace { try await pace.take(present.length) }
             asset.advance(reader, to: present.upperBound)
@@ -122,7 +122,7 @@ struct MediaReader: Sendable {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(Int(range.length))
         var unusableCount = 0
-        while case .bytes(let present) = try await asset.settle(reader) {
+        while case .bytes(let present) = try await asset.nextPresence(of: reader) {
             // The reader protects its bytes only until it advances.
             let whole = present.prefix(Self.pieceBytes)
             let piece = asset.toCheck(whole) ?? whole
@@ -130,7 +130,7 @@ struct MediaReader: Sendable {
             switch try await asset.storedBytes(piece, of: file) {
             case .bytes(let buffer):
                 bytes += buffer.readableBytesView
-                asset.context.diskThreads.takeBack(buffer)
+                asset.context.diskThreads.giveBack(buffer)
                 asset.advance(reader, to: piece.upperBound)
             case .evicted: continue
             case .unusable(let error):
@@ -156,7 +156,7 @@ struct MediaReader: Sendable {
                 case .bytes(let buffer) = try await asset.storedBytes(piece, of: try file)
             else { throw Self.notCached }
             bytes += buffer.readableBytesView
-            asset.context.diskThreads.takeBack(buffer)
+            asset.context.diskThreads.giveBack(buffer)
             rest = piece.upperBound..<rest.upperBound
         }
         return bytes

@@ -79,7 +79,7 @@ extension ContentReader {
         if asset.record == nil {
             guard asset.isComing(0, before: request.name) else { throw Self.isAbsent }
             guard !request.content.isHead else { return .coming }
-            _ = try await asset.settle(reader)
+            _ = try await asset.nextPresence(of: reader)
         }
         let (generation, wanted) = try sharedPart(of: asset, request)
         var found = obtainable(wanted, of: asset)
@@ -89,7 +89,7 @@ extension ContentReader {
             }
             guard !request.content.isHead else { return .coming }
             asset.want(wanted, by: reader)
-            _ = try await asset.settle(reader)
+            _ = try await asset.nextPresence(of: reader)
             found = obtainable(wanted, of: asset)
             guard !found.isEmpty else { throw Self.isAbsent }
         }

@@ -97,7 +97,7 @@ struct PrefetchFill {
             opening: opening, priority: .prefetch, mustConfirm: mustConfirm, began: began, maxLead: pace?.pieceBytes,
             attempts: attempts)
         defer { attempts = asset.leave(reader) }
-        _ = try await asset.settle(reader)
+        _ = try await asset.nextPresence(of: reader)
         try checkKept(asset)
         try await fetchAll(of: asset, reader)
     }
@@ -215,7 +215,7 @@ struct PrefetchFill {
         _ run: ByteRange, of asset: OpenAsset, _ reader: FillLedger.ReaderID, isCounted: Bool
     ) async throws(CacheError) {
         asset.want(run, by: reader)
-        while case .bytes(let present) = try await asset.settle(reader) {
+        while case .bytes(let present) = try await asset.nextPresence(of: reader) {
             try checkOnDisk(present, of: asset)
             if isCounted { pass(present) }
             asset.advance(reader, to: present.upperBound)
@@ -230,7 +230,7 @@ struct PrefetchFill {
     ) async throws(CacheError) {
         let wanted = ByteRangeSet(runs)
         asset.want(0..<(wanted.runs.last?.upperBound ?? 0), by: reader)
-        while case .bytes(let present) = try await asset.settle(reader) {
+        while case .bytes(let present) = try await asset.nextPresence(of: reader) {
             let piece = present.lowerBound..<min(present.upperBound, present.lowerBound + pace.pieceBytes)
             try checkOnDisk(piece, of: asset)
             if isCounted { for run in wanted.runs(in: piece) { pass(run) } }

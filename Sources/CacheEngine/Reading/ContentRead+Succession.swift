@@ -29,11 +29,11 @@ extension ContentRead {
 
     /// Waits for the next bytes. If the asset has changed, tries to continue on its successor; throws `.assetChanged`
     /// if that is not possible.
-    func settle() async throws(CacheError) -> FillLedger.Presence {
+    func nextPresence() async throws(CacheError) -> FillLedger.Presence {
         while true {
             let source = source
             do throws(CacheError) {
-                return try await source.asset.settle(source.reader)
+                return try await source.asset.nextPresence(of: source.reader)
             } catch  where error.code == .assetChanged {
                 guard let move = move() else { throw error }
                 let isMoved = await withCheckedContinuation { done in
@@ -116,8 +116,8 @@ extension ContentRead {
                 guard case .success(let found) = found, case .success(let known) = known, found == known else {
                     return then(end(move, isSame: false))
                 }
-                threads.takeBack(found)
-                threads.takeBack(known)
+                threads.giveBack(found)
+                threads.giveBack(known)
                 next.asset.advance(next.reader, to: chunk.upperBound)
                 compare(move, from: chunk.upperBound, then: then)
             }

@@ -221,7 +221,7 @@ package final class ContentRead: Sendable {
     }
 
     /// Returns the memory of a buffer that was handed out and has been sent.
-    package func takeBack(_ buffer: ByteBuffer) { asset.context.diskThreads.takeBack(buffer) }
+    package func giveBack(_ buffer: ByteBuffer) { asset.context.diskThreads.giveBack(buffer) }
 
     /// Dequeues the next segment of the plan. If it consists of asset bytes, requests them from the ledger, together
     /// with the later segments.
@@ -303,7 +303,7 @@ package final class ContentRead: Sendable {
     /// fail the check, or were evicted during the read, are awaited again.
     private func read(_ run: ByteRange, _ most: Int64) async throws(CacheError) -> ByteBuffer? {
         while true {
-            guard case .bytes(let present) = try await settle(), let file = asset.look({ $0.file }) else {
+            guard case .bytes(let present) = try await nextPresence(), let file = asset.look({ $0.file }) else {
                 try checkEnd(run)
                 return nil
             }

@@ -249,10 +249,10 @@ package final class ContentReader: Sendable {
             let generation = asset.record?.generation
             if freshness.mustConfirm, generation?.servesErrors(at: attempt.began, under: freshness.rules) == true {
                 _ = try await withDeadline(attempt.limit / 2, .read, clock: clock) {
-                    () async throws(CacheError) in try await asset.settle(reader)
+                    () async throws(CacheError) in try await asset.nextPresence(of: reader)
                 }
             } else {
-                _ = try await asset.settle(reader)
+                _ = try await asset.nextPresence(of: reader)
             }
             return reader
         } catch {
@@ -275,7 +275,7 @@ package final class ContentReader: Sendable {
             let found = asset.look { $0.ledger.lookUp(plan.neededRanges) }
             if let first = plan.neededRanges.first {
                 asset.want(first, by: reader, later: Array(plan.neededRanges.dropFirst()))
-                _ = try await asset.settle(reader)
+                _ = try await asset.nextPresence(of: reader)
                 guard asset.look({ $0.ledger.length }) == generation.length else {
                     asset.recordLength()
                     continue

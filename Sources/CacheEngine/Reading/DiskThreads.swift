@@ -48,7 +48,7 @@ struct DiskThreads: Sendable {
     func memory(_ count: Int) -> ByteBuffer { chunks.take(count) }
 
     /// Returns a buffer to the pool after its bytes were sent.
-    func takeBack(_ buffer: ByteBuffer) { chunks.giveBack(buffer) }
+    func giveBack(_ buffer: ByteBuffer) { chunks.giveBack(buffer) }
 
     /// Runs blocking work on a disk thread and rethrows its `CacheError`. Throws `.shuttingDown` after shutdown.
     func run<Value: Sendable>(

@@ -49,19 +49,19 @@ final class CredentialsFileCache: Sendable {
             entries = entries.filter { files.contains($0.key) || !$0.value.wasUsed }
             for file in files { entries[file, default: Entry()].wasUsed = true }
         }
-        try await threads.run { for file in files { self.take(file) } }
+        try await threads.run { for file in files { self.load(file) } }
     }
 
     /// Reads one file again, then calls `done` in any case, on a disk thread.
     func reread(_ file: String, then done: @escaping @Sendable () -> Void) {
         threads.submit { isOpen in
-            if isOpen { self.take(file) }
+            if isOpen { self.load(file) }
             done()
         }
     }
 
     /// Replaces the cached fields of a file. An error is logged if it differs from the file's previous one.
-    private func take(_ file: String) {
+    private func load(_ file: String) {
         do throws(CacheError) {
             let fields = try read(file)
             let isNew = entries.withLock { entries in

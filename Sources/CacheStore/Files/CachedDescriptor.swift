@@ -59,7 +59,7 @@ struct CachedDescriptor: Sendable {
     }
 
     /// Ends a `lend`.
-    mutating func takeBack() {
+    mutating func endLoan() {
         loans -= 1
         giveBack(wrote: false)
     }

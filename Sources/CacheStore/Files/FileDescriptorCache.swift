@@ -108,7 +108,7 @@ final class FileDescriptorCache: Sendable {
     /// Ends a `borrow`; `wrote` counts one unsynced write.
     func giveBack(_ entry: Entry, wrote: Bool) { change(entry) { $0.giveBack(wrote: wrote) } }
 
-    /// As `borrowOpen`, for longer than one call, until `takeBack`. Also nil if half of the limit is lent in this way:
+    /// As `borrowOpen`, for longer than one call, until `endLoan`. Also nil if half of the limit is lent in this way:
     /// the other half is reserved for short calls.
     func lend(_ entry: Entry) -> Descriptor? {
         entry.slot.withLock { slot in
@@ -121,9 +121,9 @@ final class FileDescriptorCache: Sendable {
     }
 
     /// Ends a `lend`.
-    func takeBack(_ entry: Entry) {
+    func endLoan(_ entry: Entry) {
         change(entry) { slot in
-            slot.takeBack()
+            slot.endLoan()
             if slot.loans == 0 { lent.subtract(1, ordering: .relaxed) }
         }
     }

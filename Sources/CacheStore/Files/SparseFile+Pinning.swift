@@ -17,7 +17,7 @@ package final class SendfilePin: Sendable {
 
     deinit {
         file.loans.withLock { $0[ObjectIdentifier(self)] = nil }
-        file.descriptors.takeBack(file.entry)
+        file.descriptors.endLoan(file.entry)
     }
 }
 

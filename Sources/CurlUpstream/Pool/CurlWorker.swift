@@ -160,7 +160,7 @@ final class CurlWorker {
         }
         var running: Int32 = 0
         curl_multi_perform(commandQueue.multi, &running)
-        for exchange in notes.touched where isUnderWay(exchange) { settle(exchange) }
+        for exchange in notes.touched where isUnderWay(exchange) { advance(exchange) }
         var left: Int32 = 0
         while let message = curl_multi_info_read(commandQueue.multi, &left)?.pointee {
             guard message.msg == CURLMSG_DONE, let easy = message.easy_handle else { continue }
@@ -205,7 +205,7 @@ final class CurlWorker {
     }
 
     /// Passes buffered body bytes to the sink, then applies the transfer's desired state.
-    private func settle(_ exchange: CurlExchange) {
+    private func advance(_ exchange: CurlExchange) {
         exchange.collectNext()
         guard exchange.flush() else { return end(exchange, CURLE_WRITE_ERROR) }
         steer(exchange)

@@ -40,7 +40,7 @@ struct BodyWriter {
     }
 
     /// Accepts the wanted part of `bytes` and returns its length. Throws the sink's error.
-    mutating func take(_ bytes: UnsafeRawBufferPointer) throws(CacheError) -> Int {
+    mutating func write(_ bytes: UnsafeRawBufferPointer) throws(CacheError) -> Int {
         let room = limit.map { max(0, $0 - stored - Int64(filled)) } ?? Int64.max
         let wanted = Int(min(Int64(bytes.count), room))
         var taken = 0

@@ -181,7 +181,7 @@ final class CurlExchange {
         let now = now()
         clock.answered(at: now)
         timers.arrived(at: now)
-        switch collector.take(line) {
+        switch collector.receive(line) {
         case .more: return outcome == nil || isDraining
         case .answered:
             timers.responded(at: now)
@@ -219,7 +219,7 @@ final class CurlExchange {
             if writer.stored > before { transfer.delegate.progressed(to: writer.stored) }
         }
         do {
-            let taken = try writer.take(bytes)
+            let taken = try writer.write(bytes)
             if writer.received >= transfer.allowedLength { try writer.flush() }
             guard taken < bytes.count else {
                 throttle(bytes.count, now)

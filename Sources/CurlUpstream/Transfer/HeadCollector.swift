@@ -37,7 +37,7 @@ struct HeadCollector {
     }
 
     /// Parses one line as passed by libcurl, including its line end.
-    mutating func take(_ line: UnsafeRawBufferPointer) -> Progress {
+    mutating func receive(_ line: UnsafeRawBufferPointer) -> Progress {
         bytes += line.count
         lines += 1
         guard bytes <= maxBytes, lines <= maxLines else { return .tooLarge }

@@ -44,7 +44,7 @@ final class ResponseCollector {
         guard let onEvent, status == 200 else { return collect(bytes) }
         do {
             guard contentType.hasPrefix("text/event-stream") else { throw ClientError.malformed(from: url) }
-            for event in try parser.take(bytes) where try onEvent(event) == .stop {
+            for event in try parser.parse(bytes) where try onEvent(event) == .stop {
                 isStopped = true
                 return false
             }

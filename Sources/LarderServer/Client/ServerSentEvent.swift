@@ -29,7 +29,7 @@ struct EventStreamParser {
     init(eventLimit: Int = 16 << 20) { self.eventLimit = eventLimit }
 
     /// Parses the next piece and returns the events that it completes.
-    mutating func take(_ bytes: some Sequence<UInt8>) throws(Overlong) -> [ServerSentEvent] {
+    mutating func parse(_ bytes: some Sequence<UInt8>) throws(Overlong) -> [ServerSentEvent] {
         var events: [ServerSentEvent] = []
         for byte in bytes {
             defer { isAfterReturn = byte == UInt8(ascii: "\r") }

@@ -38,7 +38,7 @@ struct FleetJobProgressTests {
     func changesAreStored() throws {
         var (schedule, job) = try Self.job()
         Self.run(1, of: &schedule)
-        for change in schedule.takeChanges(atMost: 1) { job.take(change, schedule.progress(of: "job", at: Self.now)) }
+        for change in schedule.takeChanges(atMost: 1) { job.apply(change, schedule.progress(of: "job", at: Self.now)) }
         #expect(!job.isSaved)
 
         let change = try Self.change(of: &job, atMost: 8)
@@ -52,7 +52,7 @@ struct FleetJobProgressTests {
     func endsAreStoredLast() throws {
         var (schedule, job) = try Self.job()
         Self.run(600, of: &schedule)
-        for change in schedule.takeChanges() { job.take(change, schedule.progress(of: "job", at: Self.now)) }
+        for change in schedule.takeChanges() { job.apply(change, schedule.progress(of: "job", at: Self.now)) }
 
         let first = try Self.change(of: &job, atMost: 2)
         let last = try Self.change(of: &job, atMost: 2)
@@ -67,7 +67,7 @@ struct FleetJobProgressTests {
     func failuresAreRepeated() throws {
         var (schedule, job) = try Self.job()
         Self.run(600, of: &schedule)
-        for change in schedule.takeChanges() { job.take(change, nil) }
+        for change in schedule.takeChanges() { job.apply(change, nil) }
         let failed = try Self.change(of: &job, atMost: 8)
 
         job.restore(failed)

@@ -42,7 +42,7 @@ struct BodyWriterTests {
     private let sink = Sink()
 
     private func take(_ count: Int, _ writer: inout BodyWriter) throws -> Int {
-        try Array(repeating: UInt8(7), count: count).withUnsafeBytes { try writer.take($0) }
+        try Array(repeating: UInt8(7), count: count).withUnsafeBytes { try writer.write($0) }
     }
 
     @Test("A shortened writer accepts only the bytes that are still wanted")

@@ -5,7 +5,7 @@ import Testing
 @Suite struct EventStreamParserTests {
     private func events(_ pieces: [String]) throws -> [ServerSentEvent] {
         var parser = EventStreamParser()
-        return try pieces.flatMap { try parser.take($0.utf8) }
+        return try pieces.flatMap { try parser.parse($0.utf8) }
     }
 
     @Test("An event has its type, its data and its identifier")
@@ -23,7 +23,7 @@ import Testing
 
         for split in 1..<bytes.count {
             var parser = EventStreamParser()
-            #expect(try parser.take(bytes[..<split]) + parser.take(bytes[split...]) == whole)
+            #expect(try parser.parse(bytes[..<split]) + parser.parse(bytes[split...]) == whole)
         }
         #expect(
             whole == [
@@ -67,10 +67,10 @@ import Testing
     @Test("An overlong event is rejected, in one line or in many")
     func anOverlongEventIsRejected() {
         var parser = EventStreamParser(eventLimit: 100)
-        #expect(throws: EventStreamParser.Overlong.self) { try parser.take(Array(repeating: 120, count: 101)) }
+        #expect(throws: EventStreamParser.Overlong.self) { try parser.parse(Array(repeating: 120, count: 101)) }
         var other = EventStreamParser(eventLimit: 100)
         #expect(throws: EventStreamParser.Overlong.self) {
-            for _ in 0..<20 { _ = try other.take("data: 12345\n".utf8) }
+            for _ in 0..<20 { _ = try other.parse("data: 12345\n".utf8) }
         }
     }
 }

@@ -64,7 +64,7 @@ final class BodySender {
     }
 
     /// Sends `first` and the rest of the body.
-    func start(_ first: ContentRead.ReadStep) { take { () throws(CacheError) in first } }
+    func start(_ first: ContentRead.ReadStep) { handle { () throws(CacheError) in first } }
 
     /// Finishes the read with `ending`. Sends nothing more and does not call `done`.
     func stop(_ ending: ReadEnding) {
@@ -138,7 +138,7 @@ final class BodySender {
         if let pace {
             if rest.readableBytes > 0 { return sendRest(pace) }
         } else if case .byteBuffer(let bytes) = data {
-            body.read.takeBack(bytes)
+            body.read.giveBack(bytes)
         }
         guard left != 0 else { return finish(.sent) }
         guard !isAwaiting else { return }
@@ -152,8 +152,8 @@ final class BodySender {
     /// Requests the next piece, unless one is being written.
     private func goOn() {
         guard !isOver, !isWriting else { return }
-        if let step = ahead.take() { return take { () throws(CacheError) in try step.get() } }
-        take { () throws(CacheError) in try next() }
+        if let step = ahead.take() { return handle { () throws(CacheError) in try step.get() } }
+        handle { () throws(CacheError) in try next() }
     }
 
     /// Continues after the read has called back.
@@ -183,7 +183,7 @@ final class BodySender {
                 break
             }
             bytes.writeImmutableBuffer(more)
-            body.read.takeBack(more)
+            body.read.giveBack(more)
         }
         return bytes
     }
@@ -192,7 +192,7 @@ final class BodySender {
     private static let joinedBytes = 16 << 10
 
     /// Processes the next step of the read. `.end` before the known length is an internal error.
-    private func take(_ next: () throws(CacheError) -> ContentRead.ReadStep) {
+    private func handle(_ next: () throws(CacheError) -> ContentRead.ReadStep) {
         guard !isOver else { return }
         do throws(CacheError) {
             switch try next() {
