@@ -1,5 +1,6 @@
 import CacheCore
 import CacheStore
+import CacheTracing
 
 /// The answers of the upstream to readers, for assets that all values of the forwarded fields share.
 ///
@@ -70,12 +71,22 @@ final class AccessProofs: Sendable {
 
 /// Readers' own credentials for the upstream (`forward`).
 struct ForwardedFields: Sendable {
-    let context: EngineContext
+    let catalog: Catalog
+    let openAssets: OpenAssets
+    let upstreams: Upstreams
+    let tracer: Tracer
+    let wallClock: any WallClock
     private let proofs = AccessProofs()
     /// The requests for proofs in progress.
     private let calls = SharedCalls<AccessProofs.Entry>()
 
-    init(context: EngineContext) { self.context = context }
+    init(of context: EngineContext) {
+        catalog = context.store.catalog
+        openAssets = context.openAssets
+        upstreams = context.upstreams
+        tracer = context.tracer
+        wallClock = context.wallClock
+    }
 
     /// The target of a reader's request: with the reader's fields, and a key of its own for each value of them. If the
     /// origin shares its assets, the key contains the version that the upstream shows this reader instead.
@@ -99,14 +110,14 @@ struct ForwardedFields: Sendable {
     /// A digest of the reader's fields; they cannot be guessed without the key of the store.
     private func reader(with fields: HeaderList) -> String {
         let text = fields.fields.map { "\(FieldText.lowered($0.name)):\($0.value)" }.joined(separator: "\n")
-        return context.store.catalog.keyedDigest(of: "forwarded fields\n" + text)
+        return catalog.keyedDigest(of: "forwarded fields\n" + text)
     }
 
     /// The asset of the version that the upstream shows this reader. Nil: the version has no strong validator. Throws
     /// the refusal of the upstream, repeated for a minute.
     private func shared(_ target: AssetTarget, _ reader: String) async throws(CacheError) -> AssetTarget? {
         let subject = AccessProofs.Subject(asset: target.id, reader: reader)
-        let known = proofs.answer(to: subject, at: context.wallClock.now())
+        let known = proofs.answer(to: subject, at: wallClock.now())
         // Another reader may have started a new generation of the asset since the answer.
         let found = if let known { try await lookUp(known.answer, target) } else { LookUp.outdated }
         switch found {
@@ -115,7 +126,7 @@ struct ForwardedFields: Sendable {
         case .outdated: break
         }
         let answered = try await calls.run(target.key + " " + reader) { () async throws(CacheError) in
-            let asked = context.wallClock.now()
+            let asked = wallClock.now()
             // A call that ended after the look-up may have brought a newer answer.
             if let newer = proofs.answer(to: subject, at: asked), newer.number != known?.number { return newer }
             return proofs.add(try await ask(target), to: subject, at: asked)
@@ -157,7 +168,7 @@ struct ForwardedFields: Sendable {
     /// The version in the response to a request for one byte; nil without a strong validator. Throws the upstream's
     /// refusal.
     private func askVersion(of target: AssetTarget) async throws(CacheError) -> String? {
-        var probe = HeadProbe(target: target, over: context.upstreams, tracer: context.tracer, priority: .live)
+        var probe = HeadProbe(target: target, over: upstreams, tracer: tracer, priority: .live)
         let head: UpstreamHead
         do {
             head = try await probe.ask(.get, for: .closed(0..<1))
@@ -173,7 +184,7 @@ struct ForwardedFields: Sendable {
         }
         let settings = target.settings
         let expectation = WindowExpectation(
-            window: .closed(0..<1), known: nil, now: context.wallClock.now(), freshness: settings.freshness,
+            window: .closed(0..<1), known: nil, now: wallClock.now(), freshness: settings.freshness,
             trust: settings.trustValidators, storeRules: settings.storeRules, path: target.path)
         switch ResponseVerdict.judge(head, expecting: expectation) {
         case .window(_, let generation), .whole(let generation), .changed(let generation, _):
@@ -185,13 +196,13 @@ struct ForwardedFields: Sendable {
     /// The name of a version: a digest of its strong validator and its length. Nil without them.
     private func version(of generation: Generation) -> String? {
         guard let strong = generation.validators.strong, let length = generation.length else { return nil }
-        return context.store.catalog.keyedDigest(of: "version\n\(length)\n\(strong)")
+        return catalog.keyedDigest(of: "version\n\(length)\n\(strong)")
     }
 
     /// Whether the cached generation of the asset, if there is one, is of this version.
     private func holds(_ version: String, _ target: AssetTarget) async throws(CacheError) -> Bool {
-        var known = context.openAssets[target.id]?.record?.generation
-        if known == nil { known = try await context.store.catalog.asset(target.id)?.record.generation }
+        var known = openAssets[target.id]?.record?.generation
+        if known == nil { known = try await catalog.asset(target.id)?.record.generation }
         return known.map { self.version(of: $0) == version } ?? true
     }
 }

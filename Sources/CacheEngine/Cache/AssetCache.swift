@@ -115,8 +115,8 @@ package final class AssetCache: Sendable {
             logger: dependencies.logger)
         reader = ContentReader(
             resolver: resolver, configuration: configuration, settings: live, clock: dependencies.clock)
-        prober = Prober(context: context, resolver: resolver, clock: dependencies.clock)
-        media = MediaInspector(context: context, resolver: resolver, settings: live)
+        prober = Prober(of: context, resolver: resolver, clock: dependencies.clock)
+        media = MediaInspector(of: context, resolver: resolver, settings: live)
         evictions = EvictionAdministration(
             context: context, resolver: resolver, evictor: evictor, encryption: encryption)
         simulator = PolicySimulator(

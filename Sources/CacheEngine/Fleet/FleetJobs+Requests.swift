@@ -73,7 +73,7 @@ extension FleetJobs {
     /// The ends of the unfinished jobs that a job supersedes.
     private func endings(by record: JobRecord) -> [FleetJobStore.Change] {
         guard record.supersedes, let queue = record.queue else { return [] }
-        let now = context.wallClock.now()
+        let now = wallClock.now()
         let jobs = state.withLock(\.heads).filter { id, entry in
             entry.head.queue == queue && !entry.head.jobState.isFinished && id != record.id
         }
@@ -125,7 +125,7 @@ extension FleetJobs {
     /// All jobs that a query selects, newest first; without etcd as they were last read.
     func snapshots(_ query: JobQuery) async -> [JobSnapshot] {
         do throws(CacheError) { try await refresh() } catch {
-            context.logger.debug("the list of jobs is that of the last contact", metadata: ["error": "\(error)"])
+            logger.debug("the list of jobs is that of the last contact", metadata: ["error": "\(error)"])
         }
         let jobs = state.withLock { state in
             state.heads.map { id, entry in
@@ -167,7 +167,7 @@ extension FleetJobs {
             guard let entry = try await store.entry(id) else { return false }
             guard !entry.head.jobState.isFinished else { return true }
             var head = entry.head
-            head.end(as: .cancelled, because: nil, at: context.wallClock.now())
+            head.end(as: .cancelled, because: nil, at: wallClock.now())
             let change = FleetJobStore.Change(id: id, head: head, revision: entry.revision, releasesClaim: true)
             guard try await store.commit(change) == nil else {
                 wakeUp()
@@ -198,7 +198,7 @@ extension FleetJobs {
             head.apply(record)
             head.owner = record.owner.map(FleetTokenOwner.init)
             head.round += 1
-            head.version = max(head.version + 1, context.wallClock.now().milliseconds)
+            head.version = max(head.version + 1, wallClock.now().milliseconds)
             head.sums = FleetJobHead.Sums(record.items.reduce(into: JobTally()) { $0.add($1) })
             guard let revision = try await store.claim(id, at: entry.revision, as: head, nodeLease: nodeLease) else {
                 throw CacheError(.conflict, "Another node has changed the job: read it again and retry.")

@@ -47,17 +47,21 @@ final class FleetJobs: Sendable {
 
     let store: FleetJobStore
     let prefetch: PrefetchQueue
-    let context: EngineContext
+    let logger: Logger
+    let wallClock: any WallClock
+    let uptime: @Sendable () -> Duration
     /// One change of jobs at a time.
     let turn = AsyncMutex()
     /// Guards the state.
     let state = OrderedMutex(.leaf, State())
     private let (wakes, wake) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
 
-    init(_ store: FleetJobStore, prefetch: PrefetchQueue, context: EngineContext) {
+    init(_ store: FleetJobStore, prefetch: PrefetchQueue, of context: EngineContext) {
         self.store = store
         self.prefetch = prefetch
-        self.context = context
+        logger = context.logger
+        wallClock = context.wallClock
+        uptime = context.uptime
     }
 
     /// Follows the jobs until cancellation.
@@ -72,7 +76,7 @@ final class FleetJobs: Sendable {
                     try await refresh()
                 } catch {
                     // The node reports the loss of etcd itself. Running jobs go on.
-                    context.logger.debug("the jobs of the fleet cannot be read", metadata: ["error": "\(error)"])
+                    logger.debug("the jobs of the fleet cannot be read", metadata: ["error": "\(error)"])
                 }
             }
         }
@@ -126,7 +130,7 @@ final class FleetJobs: Sendable {
 
     /// Renews the leases of running jobs.
     private func renew() async throws(CacheError) {
-        let now = context.uptime()
+        let now = uptime()
         let due = state.withLock { state in
             guard now - state.renewedAt > Self.renewalInterval else { return [FleetJobHead]() }
             state.renewedAt = now
@@ -191,7 +195,7 @@ final class FleetJobs: Sendable {
             do throws(CacheError) {
                 let items = try await store.items(of: id, entry.head)
                 begin(id, entry.head, revision: entry.revision, claim: claim, items)
-                context.logger.notice("a job of the fleet is continued at this node", metadata: ["job": "\(id)"])
+                logger.notice("a job of the fleet is continued at this node", metadata: ["job": "\(id)"])
             } catch {
                 try await setAside(id, entry.revision, claim, because: error)
             }
@@ -205,7 +209,7 @@ final class FleetJobs: Sendable {
         try await store.release(id, claim)
         guard error.code == .fleetConflict || error.code == .storageCorrupt else { throw error }
         state.withLock { $0.unusable[id] = revision }
-        context.logger.error(
+        logger.error(
             "a job of the fleet cannot be continued at this node", metadata: ["job": "\(id)", "error": "\(error)"])
     }
 

@@ -114,7 +114,7 @@ package final class FleetMember: Sendable {
             uptime: context.uptime)
         jobs = FleetJobs(
             FleetJobStore(desired: desired, node: settings.node, process: context.upstreams.loopName),
-            prefetch: prefetch, context: context)
+            prefetch: prefetch, of: context)
         prefetch.join(jobs)
         self.context = context
         self.configuration = configuration

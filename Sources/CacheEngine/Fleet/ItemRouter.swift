@@ -147,11 +147,11 @@ extension FleetJobs {
                 switch answer {
                 case .ended(let outcome): return outcome
                 case .refused(let error):
-                    context.logger.warning(
+                    logger.warning(
                         "the router refuses an item of a job; this node fetches it", metadata: ["error": "\(error)"])
                     return nil
                 case .unavailable(let error):
-                    context.logger.info(
+                    logger.info(
                         "an item of a job was not fetched by its owner",
                         metadata: ["error": "\(error)", "attempt": "\(number)"])
                 }

@@ -24,7 +24,7 @@ extension MediaInspector {
         let files = contents.renditions.flatMap(\.parts)
         contents.presence = try await presence(of: files)
         let reads = contents.presence.mapValues(\.length)
-        contents.heat = context.space.with { space in
+        contents.heat = space.with { space in
             reads.reduce(into: [:]) { heat, file in
                 heat[file.key] = space.reads(of: file.key, in: 0..<(file.value ?? Int64.max))
             }
@@ -68,7 +68,7 @@ extension MediaInspector {
         guard !target.isReadersOwn else { throw AssetTarget.readerRequired }
         let reference = expansion(of: target).reference(to: uri)
         let (asset, document) = try await open(try await resolver.resolve(reference, permittedTo: owner))
-        defer { context.openAssets.release(asset) }
+        defer { openAssets.release(asset) }
         guard case .playlist(let media) = document, media.format == .hlsMedia else {
             throw CacheError(.unsupportedMedia, "The playlist refers to a file that is no media playlist.")
         }
@@ -82,7 +82,7 @@ extension MediaInspector {
     }
 
     private func expansion(of target: AssetTarget) -> PlaylistExpansion {
-        PlaylistExpansion(play: PlayRequest(time: 0..<0), target: target, upstream: context.upstreams.client)
+        PlaylistExpansion(play: PlayRequest(time: 0..<0), target: target, upstream: upstreams.client)
     }
 
     /// Finds the assets of the files of a rendition. A file that the caller must not read has none.
@@ -125,7 +125,7 @@ extension MediaInspector {
         guard let target = try? await resolver.resolve(reference, permittedTo: owner),
             let (asset, document) = try? await open(target, mayFetch: false)
         else { return [] }
-        defer { context.openAssets.release(asset) }
+        defer { openAssets.release(asset) }
         guard case .index(let index) = document, let end = index.end else { return [] }
         let period = contents.rendition.fileTime ?? 0..<end
         func part(_ time: Range<Double>, _ range: ByteRange, isMedia: Bool) -> PlaylistContents.Part? {
@@ -143,13 +143,12 @@ extension MediaInspector {
         var presence: [AssetID: PlaylistContents.Presence] = [:]
         var closed: Set<AssetID> = []
         for id in Set(parts.compactMap(\.asset)) {
-            guard let open = context.openAssets[id] else {
+            guard let open = openAssets[id] else {
                 closed.insert(id)
                 continue
             }
             presence[id] = open.look { .init(length: $0.ledger.length, extents: $0.ledger.extents) }
         }
-        let catalog = context.store.catalog
         let divided = Set(parts.compactMap { $0.range == nil ? nil : $0.asset })
         for (id, size) in try await catalog.sizes(of: closed) {
             if divided.contains(id), size.cachedBytes > 0, size.cachedBytes != size.length {

@@ -15,7 +15,7 @@ extension MediaInspector {
         // The index that a reader would get needs its fields.
         let mayFetch = target.settings.forwarded.isEmpty
         let (asset, document) = try await open(target, mayFetch: mayFetch)
-        defer { context.openAssets.release(asset) }
+        defer { openAssets.release(asset) }
         switch document {
         case .index(let index):
             let time = play.span(end: index.end)
@@ -29,7 +29,7 @@ extension MediaInspector {
             // Its files would be fetched with other credentials than those that opened it.
             guard !asset.target.isReadersOwn else { throw AssetTarget.readerRequired }
             let expansion = PlaylistExpansion(
-                play: try play.resolved(in: playlist), target: asset.target, upstream: context.upstreams.client)
+                play: try play.resolved(in: playlist), target: asset.target, upstream: upstreams.client)
             var files: [MediaNeeds.File] = []
             for file in expansion.files(of: playlist) {
                 files += await needs(of: file, owner: owner, depth: depth + 1)

@@ -3,7 +3,11 @@ import CacheStore
 
 /// Reads the indices of cached media.
 package final class MediaInspector: Sendable {
-    let context: EngineContext
+    let catalog: Catalog
+    let openAssets: OpenAssets
+    let space: SpaceReservations
+    let upstreams: Upstreams
+    let wallClock: any WallClock
     let resolver: AssetResolver
     private let settings: LiveCacheSettings
     /// Runs parsers, and other work in proportion to the length of a playlist.
@@ -25,8 +29,12 @@ package final class MediaInspector: Sendable {
     /// The memory for kept documents in bytes.
     private static let capacity = 64 << 20
 
-    init(context: EngineContext, resolver: AssetResolver, settings: LiveCacheSettings) {
-        self.context = context
+    init(of context: EngineContext, resolver: AssetResolver, settings: LiveCacheSettings) {
+        catalog = context.store.catalog
+        openAssets = context.openAssets
+        space = context.space
+        upstreams = context.upstreams
+        wallClock = context.wallClock
         self.resolver = resolver
         self.settings = settings
     }
@@ -45,7 +53,7 @@ package final class MediaInspector: Sendable {
     package func media(of id: AssetID, for owner: TokenOwner? = nil) async throws(CacheError) -> MediaReport {
         let target = try await resolver.resolve(.known(id))
         let (asset, document) = try await open(target)
-        defer { context.openAssets.release(asset) }
+        defer { openAssets.release(asset) }
         var report = asset.look { state in
             MediaReport(assetID: id, document: document, cached: state.ledger.extents, length: state.ledger.length)
         }
@@ -75,7 +83,7 @@ package final class MediaInspector: Sendable {
         of id: AssetID, buckets: Int, for owner: TokenOwner? = nil
     ) async throws(CacheError) -> [MapBucket] {
         let (asset, document) = try await open(try await resolver.resolve(.known(id)))
-        defer { context.openAssets.release(asset) }
+        defer { openAssets.release(asset) }
         switch document {
         case .playlist(let playlist):
             return try await contents(of: playlist, at: asset.target, for: owner).map(buckets: buckets)
@@ -87,7 +95,7 @@ package final class MediaInspector: Sendable {
             let extents = asset.look { $0.ledger.extents }
             return parts.map { time, bytes in
                 let present = bytes.runs.reduce(Int64(0)) { $0 + extents.byteCount(in: $1) }
-                let heat = context.space.with { space in bytes.runs.map { space.reads(of: id, in: $0) }.max() ?? 0 }
+                let heat = space.with { space in bytes.runs.map { space.reads(of: id, in: $0) }.max() ?? 0 }
                 return MapBucket(
                     range: ByteRange(offset: bytes.runs.first?.lowerBound ?? 0, length: bytes.byteCount), time: time,
                     cached: bytes.isEmpty ? 0 : Double(present) / Double(bytes.byteCount), heat: heat)
@@ -110,18 +118,18 @@ package final class MediaInspector: Sendable {
             }
             return (asset, try await fetchedDocument(of: asset))
         } catch {
-            context.openAssets.release(asset)
+            openAssets.release(asset)
             throw error
         }
     }
 
     /// The document of an open asset. Missing or stale bytes are fetched.
     private func fetchedDocument(of asset: OpenAsset) async throws(CacheError) -> MediaDocument {
-        let isFresh = asset.isFresh(at: context.wallClock.now())
+        let isFresh = asset.isFresh(at: wallClock.now())
         if isFresh, let document = kept(of: asset) { return document }
         let reader = try asset.join(
             opening: .closed(0..<MediaDocument.openingBytes), priority: .prefetch, mustConfirm: !isFresh,
-            began: context.wallClock.now(), maxLead: nil)
+            began: wallClock.now(), maxLead: nil)
         defer { asset.leave(reader) }
         _ = try await asset.nextPresence(of: reader)
         try asset.record?.generation.checkSucceeded()
@@ -148,7 +156,7 @@ package final class MediaInspector: Sendable {
         let source = try await media.source(limits: limits)
         let (record, known, cached) = (asset.record, kept(of: asset), asset.look { $0.ledger.extents })
         let path = asset.target.path
-        let now = context.wallClock.now()
+        let now = wallClock.now()
         return try await parse(asset, record) { () async throws(MediaError) in
             let parsed =
                 if let known { known } else {

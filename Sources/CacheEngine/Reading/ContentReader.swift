@@ -20,7 +20,7 @@ package final class ContentReader: Sendable {
         clock: any Clock<Duration>
     ) {
         context = resolver.context
-        forwardedFields = ForwardedFields(context: resolver.context)
+        forwardedFields = ForwardedFields(of: resolver.context)
         self.resolver = resolver
         self.configuration = configuration
         self.settings = settings

@@ -1,10 +1,23 @@
 package import CacheCore
+import CacheTracing
 
 /// Determines the metadata of assets.
 package struct Prober: Sendable {
-    let context: EngineContext
+    let openAssets: OpenAssets
+    let upstreams: Upstreams
+    let tracer: Tracer
+    let wallClock: any WallClock
     let resolver: AssetResolver
     let clock: any Clock<Duration>
+
+    init(of context: EngineContext, resolver: AssetResolver, clock: any Clock<Duration>) {
+        openAssets = context.openAssets
+        upstreams = context.upstreams
+        tracer = context.tracer
+        wallClock = context.wallClock
+        self.resolver = resolver
+        self.clock = clock
+    }
 
     /// Determines the metadata of an asset: from the stored description while it is fresh, otherwise by `HEAD`,
     /// otherwise by a one-byte range.
@@ -20,15 +33,15 @@ package struct Prober: Sendable {
         do {
             let target = try await resolver.resolve(reference)
             let asset = try await resolver.open(target)
-            defer { context.openAssets.release(asset) }
-            if !refresh, let record = asset.record, asset.isFresh(at: context.wallClock.now()) {
+            defer { openAssets.release(asset) }
+            if !refresh, let record = asset.record, asset.isFresh(at: wallClock.now()) {
                 asset.rebind()
                 return report(on: asset, record, method: .cached, head: nil)
             }
             return try await withDeadline(timeout, .total, clock: clock) { [self] () async throws(CacheError) in
                 try await ask(
                     asset,
-                    HeadProbe(target: target, over: context.upstreams, tracer: context.tracer, priority: priority),
+                    HeadProbe(target: target, over: upstreams, tracer: tracer, priority: priority),
                     within: timeout)
             }
         } catch {
@@ -56,19 +69,19 @@ package struct Prober: Sendable {
         var judgement = judge(head, of: asset, window: first)
         if judgement.refusesRange {
             let refused = head.status
-            if let stated = StatedLength(head, now: context.wallClock.now()) {
-                context.upstreams.health.stated(stated, by: asset.target)
+            if let stated = StatedLength(head, now: wallClock.now()) {
+                upstreams.health.stated(stated, by: asset.target)
             }
             head = try await ask(.get, .whole, &question)
             judgement = judge(head, of: asset, window: .whole)
             if judgement.storesBody {
-                context.upstreams.health.observed(
+                upstreams.health.observed(
                     .rangesRefused, of: asset.target,
                     evidence:
                         "Status \(refused) for a request with Range, \(head.status) for the same request without it.")
             }
         } else if case .window = judgement {
-            context.upstreams.health.supportsRanges(asset.target)
+            upstreams.health.supportsRanges(asset.target)
         }
         guard !(300..<400).contains(head.status) else {
             let error = CacheError(
@@ -148,7 +161,7 @@ package struct Prober: Sendable {
                 var next = known
                 next.generation = generation
                 next.generation.number = known.generation.number + 1
-                context.openAssets.supersede(asset, by: next.generation)
+                openAssets.supersede(asset, by: next.generation)
                 return report(on: asset, next, method: method, head: head, cachedBytes: 0)
             }
         } else if let known {
@@ -168,9 +181,9 @@ package struct Prober: Sendable {
     /// An expectation without a known generation: the probe compares the generations afterwards.
     private func expectation(of asset: OpenAsset, window: UpstreamRequest.Window) -> WindowExpectation {
         WindowExpectation(
-            window: window, known: nil, now: context.wallClock.now(), freshness: asset.freshness,
+            window: window, known: nil, now: wallClock.now(), freshness: asset.freshness,
             trust: asset.target.settings.trustValidators, storeRules: asset.target.settings.storeRules,
-            stated: context.upstreams.health.statedLength(of: asset.target), path: asset.target.path)
+            stated: upstreams.health.statedLength(of: asset.target), path: asset.target.path)
     }
 
     private func report(
