@@ -41,6 +41,7 @@ let package = Package(
         .target(name: "CCryptography", dependencies: ["COpenSSL"]),
         .target(name: "Cryptography", dependencies: ["CCryptography", "COpenSSL"], swiftSettings: settings),
         .target(name: "CacheCore", dependencies: [collections, structuredFields], swiftSettings: settings),
+        .target(name: "MediaParsing", dependencies: ["CacheCore"], swiftSettings: settings),
         .target(name: "CacheSimulation", dependencies: ["CacheCore"], swiftSettings: settings),
         .target(
             name: "CacheStore",
@@ -60,14 +61,14 @@ let package = Package(
             name: "CacheEngine",
             dependencies: [
                 "CacheCore", "CacheSimulation", "CacheStore", "CacheTracing", "Cryptography", "EtcdClient",
-                "UpstreamAccounts", logging, lifecycle, nio, nioPosix, collections,
+                "MediaParsing", "UpstreamAccounts", logging, lifecycle, nio, nioPosix, collections,
             ],
             swiftSettings: settings),
         .target(
             name: "CacheAPI",
             dependencies: [
-                "CacheCore", "CacheSimulation", "CacheEngine", "CacheTracing", "Cryptography", "ReaderAccess",
-                "WebTokens", logging, lifecycle, nio, nioPosix, collections,
+                "CacheCore", "CacheSimulation", "CacheEngine", "CacheTracing", "Cryptography", "MediaParsing",
+                "ReaderAccess", "WebTokens", logging, lifecycle, nio, nioPosix, collections,
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
                 .product(name: "NIOHTTPCompression", package: "swift-nio-extras"),
@@ -80,7 +81,8 @@ let package = Package(
             name: "LarderServer",
             dependencies: [
                 "CLinux", "CCurl", "CacheCore", "CacheSimulation", "CacheStore", "CurlUpstream", "CacheEngine",
-                "CacheAPI", "CacheTracing", "EtcdClient", "UpstreamAccounts", "ReaderAccess", "WebTokens",
+                "CacheAPI", "CacheTracing", "EtcdClient", "MediaParsing", "UpstreamAccounts", "ReaderAccess",
+                "WebTokens",
                 logging, lifecycle, signals, nio, nioPosix,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Yams", package: "Yams"),
@@ -112,13 +114,17 @@ let package = Package(
             dependencies: ["CacheAPI", "CacheCore", "CacheEngine", "CacheStore", "TestChance", logging],
             path: "Benchmarks/Micro", swiftSettings: settings),
         .target(
-            name: "FuzzSurfaces", dependencies: ["CacheAPI", "CacheCore", "CacheEngine", "CacheStore", "TestMedia"],
+            name: "FuzzSurfaces",
+            dependencies: ["CacheAPI", "CacheCore", "CacheEngine", "CacheStore", "MediaParsing", "TestMedia"],
             path: "Tests/FuzzSurfaces", swiftSettings: settings),
         .executableTarget(
             name: "LarderFuzz", dependencies: ["FuzzSurfaces", "TestChance"], path: "Tests/Fuzz",
             swiftSettings: settings),
         .testTarget(
-            name: "CacheCoreTests", dependencies: ["CacheCore", "CacheSimulation", "TestChance", "TestMedia"],
+            name: "CacheCoreTests", dependencies: ["CacheCore", "CacheSimulation", "TestChance"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "MediaParsingTests", dependencies: ["MediaParsing", "TestChance", "TestMedia"],
             swiftSettings: settings),
         .testTarget(
             name: "CacheSimulationTests", dependencies: ["CacheSimulation", "TestChance"], swiftSettings: settings),
@@ -165,7 +171,8 @@ let package = Package(
 // For `make fuzz`: the targets are instrumented, so that libFuzzer learns the branches of each input. It supplies `main`.
 if Context.environment["LARDER_GUIDED_FUZZ"] != nil {
     let guided = SwiftSetting.unsafeFlags(["-sanitize=fuzzer", "-parse-as-library"])
-    for target in package.targets where ["CacheCore", "CacheStore", "CacheEngine", "CacheAPI"].contains(target.name) {
+    let instrumented = ["CacheCore", "MediaParsing", "CacheStore", "CacheEngine", "CacheAPI"]
+    for target in package.targets where instrumented.contains(target.name) {
         target.swiftSettings?.append(guided)
     }
     package.targets.append(

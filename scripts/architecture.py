@@ -16,6 +16,7 @@ TARGETS = {
     "CCurl": set(),
     "COpenSSL": set(),
     "CacheCore": set(),
+    "MediaParsing": {"CacheCore"},
     "CacheSimulation": {"CacheCore"},
     "CCryptography": {"COpenSSL"},
     "Cryptography": {"CCryptography", "COpenSSL"},
@@ -27,14 +28,16 @@ TARGETS = {
     "UpstreamAccounts": {"CacheCore", "Cryptography", "WebTokens"},
     "ReaderAccess": {"CacheCore", "Cryptography", "WebTokens"},
     "CacheEngine": {
-        "CacheCore", "CacheSimulation", "CacheStore", "CacheTracing", "Cryptography", "EtcdClient", "UpstreamAccounts",
+        "CacheCore", "CacheSimulation", "CacheStore", "CacheTracing", "Cryptography", "EtcdClient",
+        "MediaParsing", "UpstreamAccounts",
     },
     "CacheAPI": {
-        "CacheCore", "CacheSimulation", "CacheEngine", "CacheTracing", "Cryptography", "ReaderAccess", "WebTokens",
+        "CacheCore", "CacheSimulation", "CacheEngine", "CacheTracing", "Cryptography", "MediaParsing",
+        "ReaderAccess", "WebTokens",
     },
     "LarderServer": {
         "CLinux", "CCurl", "CacheCore", "CacheSimulation", "CacheStore", "CacheTracing", "CurlUpstream", "CacheEngine",
-        "CacheAPI", "EtcdClient", "WebTokens", "UpstreamAccounts", "ReaderAccess",
+        "CacheAPI", "EtcdClient", "MediaParsing", "WebTokens", "UpstreamAccounts", "ReaderAccess",
     },
 }
 
@@ -53,6 +56,7 @@ OWNERS = {
 # These targets contain values and rules: they import the standard library and these modules only.
 PURE_MAY_IMPORT = {
     "CacheCore": {"Synchronization", "DequeModule", "RawStructuredFieldValues"},
+    "MediaParsing": {"CacheCore"},
     "CacheSimulation": {"CacheCore"},
 }
 

@@ -1,4 +1,5 @@
 import CacheCore
+import MediaParsing
 import Synchronization
 import TestMedia
 

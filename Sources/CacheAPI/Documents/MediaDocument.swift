@@ -1,5 +1,6 @@
 import CacheCore
 package import CacheEngine
+import MediaParsing
 
 /// The `Media` schema.
 package struct MediaDocument: Codable {

@@ -13,11 +13,11 @@ extension PlayRequest: Decodable {
     /// `all`, or a list of kinds.
     private struct Tracks: Decodable {
         /// Nil: all.
-        var kinds: [MediaIndex.TrackKind]?
+        var kinds: [TrackKind]?
 
         init(from decoder: any Decoder) throws {
             if try JSON(from: decoder) == "all" { return }
-            kinds = try List<4, MediaIndex.TrackKind>(from: decoder).values
+            kinds = try List<4, TrackKind>(from: decoder).values
             if kinds == [] { throw decoder.invalid("\"all\" or a list of kinds is expected here.") }
         }
     }

@@ -84,7 +84,7 @@ extension SpaceLedger {
     }
 
     /// Restores a segment with its statistics.
-    private mutating func take(_ part: Part) {
+    private mutating func insert(_ part: Part) {
         policy.restore(part.segment, bytes: part.bytes, entry: part.entry)
         guard let slot = policy.table.slot(of: part.segment) else { return }
         while stats.count <= slot { stats.appendClosely(SegmentStats()) }

@@ -48,7 +48,7 @@ extension FillLedger {
 
     /// Gives a reader the additional requests of its read so far, and charges it for a transfer that broke before it
     /// came. With an exhausted budget it gets only bytes on disk.
-    private mutating func take(_ attempts: Attempts, of id: ReaderID) {
+    private mutating func restore(_ attempts: Attempts, of id: ReaderID) {
         var attempts = attempts
         if let unreadFailure { attempts.add(unreadFailure) }
         readers[id]?.attempts = attempts

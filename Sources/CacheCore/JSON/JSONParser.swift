@@ -43,7 +43,7 @@ package struct JSONParser {
         case UInt8(ascii: "t"): return try word("true", .bool(true))
         case UInt8(ascii: "f"): return try word("false", .bool(false))
         case UInt8(ascii: "n"): return try word("null", .null)
-        case let byte? where byte == UInt8(ascii: "-") || Self.isDigit(byte): return try number()
+        case let byte? where byte == UInt8(ascii: "-") || FieldText.isDigit(byte): return try number()
         case nil: throw broken("the text ends before a value")
         default: throw broken("invalid value")
         }
@@ -120,7 +120,7 @@ package struct JSONParser {
     /// Consumes decimal digits and returns them; there may be none.
     private mutating func digits() -> ArraySlice<UInt8> {
         let start = position
-        while let byte = peek, Self.isDigit(byte) { position += 1 }
+        while let byte = peek, FieldText.isDigit(byte) { position += 1 }
         return bytes[start..<position]
     }
 
@@ -133,8 +133,6 @@ package struct JSONParser {
         position += length
         return value
     }
-
-    private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
 
     /// The next byte; nil at the end.
     private var peek: UInt8? { position < bytes.count ? bytes[position] : nil }
@@ -210,7 +208,7 @@ extension JSONParser {
         for _ in 0..<4 {
             let digit: UInt8
             switch peek {
-            case let byte? where Self.isDigit(byte): digit = byte - UInt8(ascii: "0")
+            case let byte? where FieldText.isDigit(byte): digit = byte - UInt8(ascii: "0")
             // The bit 0x20 maps upper case to lower case.
             case let byte? where (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte | 0x20):
                 digit = (byte | 0x20) - UInt8(ascii: "a") + 10

@@ -14,7 +14,7 @@ package struct PlayRequest: Hashable, Sendable {
     /// Whether the client has named the start. Otherwise it is the one of a player: 0, or the position in a live playlist.
     package var hasStart: Bool
     /// The kinds of tracks; nil: all.
-    package var kinds: Set<MediaIndex.TrackKind>?
+    package var kinds: Set<TrackKind>?
     /// The renditions of a playlist.
     package var renditions: RenditionChoice
     /// Whether keys of encrypted segments are fetched too.
@@ -22,7 +22,7 @@ package struct PlayRequest: Hashable, Sendable {
     package var otherwise: Otherwise
 
     package init(
-        time: Range<Double>, hasStart: Bool = true, kinds: Set<MediaIndex.TrackKind>? = nil,
+        time: Range<Double>, hasStart: Bool = true, kinds: Set<TrackKind>? = nil,
         renditions: RenditionChoice = .lowest, includesKeys: Bool = true, otherwise: Otherwise = .fail
     ) {
         self.time = time

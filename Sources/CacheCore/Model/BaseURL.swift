@@ -45,7 +45,7 @@ package enum BaseURL {
         guard host.utf8.count <= 253, let last = labels.last,
             labels.allSatisfy({ (1...63).contains($0.count) && $0.allSatisfy(isNameByte) })
         else { return false }
-        guard last.allSatisfy(isDigit) || last.starts(with: "0x".utf8) || last.starts(with: "0X".utf8) else {
+        guard last.allSatisfy(FieldText.isDigit) || last.starts(with: "0x".utf8) || last.starts(with: "0X".utf8) else {
             return true
         }
         return isIPv4(labels.map { Substring($0) })
@@ -65,11 +65,9 @@ package enum BaseURL {
     private static func isNameByte(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), 0x80...: true
-        default: isDigit(byte) || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
+        default: FieldText.isDigit(byte) || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
         }
     }
-
-    private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
 
     /// Whether the text is a host with an optional port; an IPv6 address has brackets. A user is permitted here.
     private static func isAddress(_ text: String) -> Bool {

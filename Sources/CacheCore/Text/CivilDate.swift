@@ -72,10 +72,4 @@ struct CivilDate: Hashable {
         default: 31
         }
     }
-
-    /// `value` in decimal, padded with leading zeros to `width`.
-    static func padded(_ value: Int, _ width: Int) -> String {
-        let digits = String(value)
-        return String(repeating: "0", count: max(0, width - digits.count)) + digits
-    }
 }

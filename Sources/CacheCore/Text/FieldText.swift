@@ -17,10 +17,7 @@ package enum FieldText {
 
     /// `text` without leading and trailing blanks and tabs.
     package static func trimmed(_ text: Substring) -> Substring {
-        var bytes = text.utf8
-        while let first = bytes.first, isBlank(first) { bytes.removeFirst() }
-        while let last = bytes.last, isBlank(last) { bytes.removeLast() }
-        return Substring(bytes)
+        Substring(text.utf8.trimmed(isBlank))
     }
 
     /// The members of a comma-separated list, trimmed and without empty ones (§5.6.1.2). Commas in quotes do not
@@ -71,14 +68,11 @@ package enum FieldText {
 
     /// `bytes` without leading and trailing blanks and tabs.
     static func trimmed(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) -> Slice<UnsafeBufferPointer<UInt8>> {
-        var (first, end) = (bytes.startIndex, bytes.endIndex)
-        while first < end, isBlank(bytes[first]) { first += 1 }
-        while first < end, isBlank(bytes[end - 1]) { end -= 1 }
-        return bytes[first..<end]
+        bytes.trimmed(isBlank)
     }
 
     /// Parses decimal digits; `Int64.max` if the number is larger. Nil if `digits` is empty or contains another byte.
-    static func clampedNumber(_ digits: some Sequence<UInt8>) -> Int64? {
+    package static func clampedNumber(_ digits: some Sequence<UInt8>) -> Int64? {
         var value: Int64 = 0
         var isEmpty = true
         for byte in digits {
@@ -93,7 +87,7 @@ package enum FieldText {
 
     /// Parses decimal digits. Nil if `digits` is empty or contains another byte, or if the number is not below
     /// `Int64.max`.
-    static func number(_ digits: some Sequence<UInt8>) -> Int64? {
+    package static func number(_ digits: some Sequence<UInt8>) -> Int64? {
         clampedNumber(digits).flatMap { $0 == Int64.max ? nil : $0 }
     }
 
@@ -102,6 +96,15 @@ package enum FieldText {
     package static func byteCount(_ digits: some Sequence<UInt8>) -> Int64? {
         number(digits).flatMap { $0 < 1 << 53 ? $0 : nil }
     }
+
+    /// `value` in decimal, padded with leading zeros to `width`.
+    package static func padded(_ value: some BinaryInteger, _ width: Int) -> String {
+        let digits = String(value)
+        return String(repeating: "0", count: max(0, width - digits.count)) + digits
+    }
+
+    /// Whether the byte is a blank, a tab, or part of a line break: white space of ASCII (`isspace` in the C locale).
+    package static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
 
     /// Whether the byte is one of `0`–`9`.
     package static func isDigit(_ byte: UInt8) -> Bool { (48...57).contains(byte) }
@@ -137,5 +140,14 @@ package enum FieldText {
         case 0x21, 0x23...0x27, 0x2A, 0x2B, 0x2D, 0x2E, 0x5E...0x60, 0x7C, 0x7E: return true
         default: return false
         }
+    }
+}
+
+extension BidirectionalCollection<UInt8> {
+    /// The bytes without those at both ends that are `unwanted`.
+    package func trimmed(_ unwanted: (UInt8) -> Bool) -> SubSequence {
+        let rest = drop(while: unwanted)
+        let end = rest.lastIndex { !unwanted($0) }.map(rest.index(after:)) ?? rest.startIndex
+        return rest[..<end]
     }
 }

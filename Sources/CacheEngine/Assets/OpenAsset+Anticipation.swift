@@ -1,4 +1,5 @@
 import CacheCore
+import MediaParsing
 
 /// Anticipation of the index of a media file. A player that opens an MP4 file with the index at its end asks for it one
 /// round trip after the first bytes; the transfer of the index begins before that.

@@ -15,13 +15,14 @@ extension OpenAsset {
         context.maintenance.add(.playlist(self))
     }
 
-    /// Sets the lifetime by the text of the playlist, unless another response has arrived since `generation` was read.
-    func apply(_ playlist: MediaPlaylist?, to generation: Generation) {
+    /// Sets the lifetime by the update interval of the playlist, unless another response has arrived since `generation`
+    /// was read.
+    func apply(updateInterval: Duration?, to generation: Generation) {
         change { state in
             guard let known = state.record?.generation, known.number == generation.number,
                 known.receivedAt == generation.receivedAt
             else { return ((), []) }
-            state.record?.generation.apply(playlist)
+            state.record?.generation.apply(updateInterval: updateInterval)
             refreshRow(state)
             return ((), [])
         }

@@ -1,4 +1,5 @@
 package import CacheCore
+package import MediaParsing
 
 extension AssetCache {
     /// The configuration of the cache.

@@ -1,4 +1,5 @@
-package import CacheCore
+import CacheCore
+package import MediaParsing
 
 /// A parsed media file or playlist.
 package enum MediaDocument: Sendable {

@@ -1,5 +1,6 @@
 import CacheCore
 import CacheStore
+import MediaParsing
 
 extension MediaInspector {
     /// The number of media playlists that are read at a time.

@@ -1,4 +1,5 @@
 import CacheCore
+import MediaParsing
 
 extension MediaInspector {
     /// The largest number of files of a playlist in the answer for one span.

@@ -1,5 +1,6 @@
 package import CacheCore
 import CacheStore
+package import MediaParsing
 
 /// Reads the indices of cached media.
 package final class MediaInspector: Sendable {
@@ -142,11 +143,8 @@ package final class MediaInspector: Sendable {
     func readLifetime(of asset: OpenAsset) async {
         guard let generation = asset.record?.generation, generation.playlistGuess != nil else { return }
         let document = try? await document(of: asset, MediaReader(asset: asset, reader: nil))  // an error: no playlist
-        if case .playlist(let playlist) = document {
-            asset.apply(playlist, to: generation)
-        } else {
-            asset.apply(nil, to: generation)
-        }
+        let playlist = if case .playlist(let playlist) = document { playlist } else { MediaPlaylist?.none }
+        asset.apply(updateInterval: playlist?.updateInterval, to: generation)
     }
 
     /// The document of an open asset, parsed or from memory. Cached media data refine an index. `media`: a reader of the

@@ -1,5 +1,6 @@
 import CacheCore
 import CacheStore
+import MediaParsing
 import NIOCore
 
 /// Reads ranges of an open asset for parsers of media.

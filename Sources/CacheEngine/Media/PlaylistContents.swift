@@ -1,4 +1,5 @@
 import CacheCore
+import MediaParsing
 
 /// The files of a playlist and of the playlists of its renditions, and their bytes on disk.
 struct PlaylistContents: Sendable {

@@ -1,4 +1,5 @@
 import CacheCore
+import MediaParsing
 
 /// A file of a playlist, or a part of one.
 struct PlaylistFile: Sendable {
@@ -73,7 +74,7 @@ struct PlaylistExpansion: Sendable {
         }
     }
 
-    private func isWanted(_ kind: MediaIndex.TrackKind) -> Bool {
+    private func isWanted(_ kind: TrackKind) -> Bool {
         // A variant without its own kind can contain all kinds.
         kind == .other || play.kinds.map { $0.contains(kind) } ?? true
     }

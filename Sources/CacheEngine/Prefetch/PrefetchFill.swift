@@ -1,5 +1,6 @@
 import CacheCore
 import CacheStore
+import MediaParsing
 
 /// Fetches one item of a job: a reader that waits until bytes are on disk, without reading them.
 struct PrefetchFill {

@@ -169,7 +169,7 @@ private struct StoredPlay: Codable {
     var play: Range<Double>?
     /// Nil: the request names the start.
     var hasStart: Bool?
-    var kinds: [MediaIndex.TrackKind]?
+    var kinds: [TrackKind]?
     var renditions: String?
     var keys: Bool?
     var otherwise: PlayRequest.Otherwise?

@@ -83,16 +83,8 @@ struct HeadCollector {
     /// Decodes a field value. Bytes that are not UTF-8 are read as ISO 8859-1 (RFC 9110 §5.5), so that different
     /// values, above all entity tags, stay different.
     private static func value(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
-        let bytes = trimmed(bytes)
+        let bytes = bytes.trimmed(FieldText.isBlank)
         return String(validating: bytes, as: UTF8.self)
             ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
-    }
-
-    /// Without leading and trailing spaces and tabs.
-    private static func trimmed(_ text: Slice<UnsafeRawBufferPointer>) -> Slice<UnsafeRawBufferPointer> {
-        var rest = text
-        while let first = rest.first, first == 32 || first == 9 { rest = rest.dropFirst() }
-        while let last = rest.last, last == 32 || last == 9 { rest = rest.dropLast() }
-        return rest
     }
 }

@@ -3,6 +3,7 @@ import CacheCore
 import CacheEngine
 import EtcdClient
 import Logging
+import MediaParsing
 import WebTokens
 
 /// All settings of the service, validated. The defaults are those of `larder serve` without options.

@@ -2,6 +2,7 @@ import CacheAPI
 import CacheCore
 import CacheEngine
 import Logging
+import MediaParsing
 import WebTokens
 
 extension Setting<LarderSettings> {

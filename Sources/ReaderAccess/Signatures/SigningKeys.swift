@@ -137,8 +137,7 @@ package struct SigningKeys: Sendable {
 
     /// A secret that is ASCII text without the white space at its end; binary secrets unchanged.
     private static func trimmed(_ content: [UInt8]) -> [UInt8] {
-        let isSpace: (UInt8) -> Bool = { $0 == 0x20 || (0x09...0x0D).contains($0) }
-        guard content.allSatisfy({ (0x20...0x7E).contains($0) || isSpace($0) }) else { return content }
-        return content.reversed().drop(while: isSpace).reversed()
+        guard content.allSatisfy({ (0x20...0x7E).contains($0) || FieldText.isSpace($0) }) else { return content }
+        return content.reversed().drop(while: FieldText.isSpace).reversed()
     }
 }

@@ -67,9 +67,6 @@ struct ContainerCredentials: Sendable {
 enum TokenText {
     /// The text without blanks and line breaks at both ends; invalid UTF-8 is replaced.
     static func trimmed(_ bytes: [UInt8]) -> String {
-        func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
-        let start = bytes.firstIndex { !isBlank($0) } ?? bytes.endIndex
-        let end = bytes.lastIndex { !isBlank($0) }.map { $0 + 1 } ?? start
-        return String(decoding: bytes[start..<end], as: UTF8.self)
+        String(decoding: bytes.trimmed(FieldText.isSpace), as: UTF8.self)
     }
 }

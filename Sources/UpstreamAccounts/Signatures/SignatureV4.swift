@@ -116,7 +116,7 @@ extension SignatureV4 {
 
     /// The value with single spaces in place of white space, and none at both ends.
     private static func trimmed(_ value: String) -> String {
-        value.utf8.split { $0 == 0x20 || (0x09...0x0D).contains($0) }
+        value.utf8.split(whereSeparator: FieldText.isSpace)
             .map { String(decoding: $0, as: UTF8.self) }.joined(separator: " ")
     }
 }

@@ -2,6 +2,7 @@
 @testable import CacheCore
 @testable import CacheEngine
 @testable import CacheSimulation
+import MediaParsing
 import ReaderAccess
 
 /// Sample values: one of each document, with all optional members set.

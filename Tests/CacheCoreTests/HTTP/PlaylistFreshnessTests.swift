@@ -5,11 +5,7 @@ import Testing
 @Suite struct PlaylistFreshnessTests {
     private static let now = Timestamp(seconds: 784_111_777)
     private static let old: HeaderList = ["Last-Modified": "Sun, 06 Nov 1983 08:49:37 GMT"]
-    private static let live: MediaPlaylist = {
-        var playlist = MediaPlaylist(format: .hlsMedia, isLive: true)
-        playlist.updateInterval = .seconds(3)
-        return playlist
-    }()
+    private static let live = Duration.seconds(3)
 
     private func described(
         _ headers: HeaderList, path: String = "/live.m3u8", freshness: OriginSettings.Freshness = .respect
@@ -22,9 +18,9 @@ import Testing
     }
 
     /// The lifetime before and after the text is known.
-    private func lifetimes(_ generation: Generation, _ playlist: MediaPlaylist?) -> [Duration?] {
+    private func lifetimes(_ generation: Generation, _ updateInterval: Duration?) -> [Duration?] {
         var applied = generation
-        applied.apply(playlist)
+        applied.apply(updateInterval: updateInterval)
         return [generation, applied].map { $0.freshUntil?.since(Self.now) }
     }
 
@@ -32,7 +28,6 @@ import Testing
     func heuristic() {
         let day = Duration.seconds(86_400)
         #expect(lifetimes(described(Self.old), Self.live) == [.milliseconds(500), .seconds(3)])
-        #expect(lifetimes(described(Self.old), MediaPlaylist(format: .hlsMedia)) == [.milliseconds(500), day])
         #expect(lifetimes(described(Self.old), nil) == [.milliseconds(500), day])
         #expect(lifetimes(described([:]), Self.live) == [.milliseconds(500), .seconds(3)])
         #expect(lifetimes(described([:]), nil) == [.milliseconds(500), nil])

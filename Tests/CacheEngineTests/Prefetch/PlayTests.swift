@@ -1,6 +1,7 @@
 import CacheCore
 import CacheStore
 import CacheTestKit
+import MediaParsing
 import TestMedia
 import Testing
 

@@ -24,7 +24,7 @@ package struct Generation: Hashable, Sendable {
     package var initialAge: Duration
     /// Fresh until then; nil: must be validated before every use.
     package var freshUntil: Timestamp?
-    /// The heuristic lifetime of a playlist whose text has not been read yet; see ``apply(_:)``. It is not stored.
+    /// The heuristic lifetime of a playlist whose text has not been read yet; see ``apply(updateInterval:)``. It is not stored.
     package private(set) var playlistGuess: Freshness.Guess?
     /// Whether a shared cache may store it (RFC 9111 §3).
     package var isStorable: Bool
@@ -54,7 +54,7 @@ package struct Generation: Hashable, Sendable {
 
     /// Sets the lifetime and the age of a response of `receivedAt`. Returns the result.
     ///
-    /// A playlist that states no lifetime is fresh for half a second at most, until ``apply(_:)`` has its text.
+    /// A playlist that states no lifetime is fresh for half a second at most, until ``apply(updateInterval:)`` is called for its text.
     func lasting(_ freshness: Freshness, path: String) -> Generation {
         var lasting = self
         (lasting.initialAge, lasting.freshUntil) = (freshness.initialAge, freshness.freshUntil)
@@ -63,19 +63,22 @@ package struct Generation: Hashable, Sendable {
             return lasting
         }
         lasting.playlistGuess = guess
-        lasting.freshUntil = lasting.end(of: MediaPlaylist.leastUpdateInterval, limit: guess.end ?? guess.limit)
+        lasting.freshUntil = lasting.end(of: Self.leastUpdateInterval, limit: guess.end ?? guess.limit)
         return lasting
     }
 
     /// Ends the provisional lifetime of a playlist. A live one is fresh until its next update, any other text for the
     /// heuristic lifetime.
     ///
-    /// - Parameter playlist: nil: the text is no playlist.
-    package mutating func apply(_ playlist: MediaPlaylist?) {
+    /// - Parameter updateInterval: the time after which the text has changed; nil: it is unknown, or it does not change.
+    package mutating func apply(updateInterval: Duration?) {
         guard let guess = playlistGuess else { return }
         playlistGuess = nil
-        freshUntil = playlist?.updateInterval.map { end(of: $0, limit: guess.limit) } ?? guess.end
+        freshUntil = updateInterval.map { end(of: $0, limit: guess.limit) } ?? guess.end
     }
+
+    /// The shortest lifetime of a live playlist, and the one of a playlist whose text has not been read.
+    package static let leastUpdateInterval = Duration.milliseconds(500)
 
     /// The end of a lifetime of a playlist. The age below a second is not counted: `Date` has whole seconds.
     private func end(of lifetime: Duration, limit: Timestamp?) -> Timestamp {

@@ -10,9 +10,9 @@ package enum HTTPDate {
     package static func format(_ time: Timestamp) -> String {
         let date = CivilDate(secondsSince1970: time.seconds)
         let day = days[CivilDate.weekday(secondsSince1970: date.secondsSince1970)]
-        return day + ", " + CivilDate.padded(date.day, 2) + " " + months[date.month - 1] + " "
-            + CivilDate.padded(date.year, 4) + " " + CivilDate.padded(date.hour, 2) + ":"
-            + CivilDate.padded(date.minute, 2) + ":" + CivilDate.padded(date.second, 2) + " GMT"
+        return day + ", " + FieldText.padded(date.day, 2) + " " + months[date.month - 1] + " "
+            + FieldText.padded(date.year, 4) + " " + FieldText.padded(date.hour, 2) + ":"
+            + FieldText.padded(date.minute, 2) + ":" + FieldText.padded(date.second, 2) + " GMT"
     }
 
     /// Parses any of the three formats; nil if the text has none of them or is not a valid date.
