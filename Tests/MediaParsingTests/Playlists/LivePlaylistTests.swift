@@ -92,7 +92,8 @@ struct LivePlaylistTests {
     @Test("The update interval is that of the playlist, half a second at least")
     func updateInterval() throws {
         func hls(target: String, end: String = "") throws -> Duration? {
-            try MediaParsingTests.hls("#EXTM3U\n#EXT-X-TARGETDURATION:\(target)\n#EXTINF:1,\na.ts\n\(end)").updateInterval
+            try MediaParsingTests.hls("#EXTM3U\n#EXT-X-TARGETDURATION:\(target)\n#EXTINF:1,\na.ts\n\(end)")
+                .updateInterval
         }
         #expect(try hls(target: "6") == .seconds(3))
         #expect(try hls(target: "0.4") == .milliseconds(500))
