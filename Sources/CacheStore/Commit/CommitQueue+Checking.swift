@@ -79,12 +79,14 @@ extension CommitQueue {
     /// Throws `.assetChanged` if no row references the file any more.
     private func checkRow(of file: SparseFile) throws(CacheError) {
         guard let name = file.name else { return }
+        let isPending = { self.pending.withLock { $0.begun[name.asset]?.file === file } }
         let hasRow = try unlessDamaged(true) { () throws(CacheError) in
             if try store.catalog.hasRow(of: name.serial) { return true }
-            // The row of a new asset can be pending, or a part of the commit in progress.
+            // The row of a new asset is first pending, then a part of the commit in progress, then in the catalog. It is
+            // looked for in this order, so that it cannot move past the search; a failed commit makes it pending again.
+            if isPending() { return true }
             waitForCommit()
-            return try store.catalog.hasRow(of: name.serial)
-                || pending.withLock { $0.begun[name.asset]?.file === file }
+            return try store.catalog.hasRow(of: name.serial) || isPending()
         }
         if !hasRow { throw CacheError(.assetChanged, "The asset was removed while its bytes were read.") }
     }
