@@ -69,6 +69,7 @@ func makeRouter(
     let limits = ReaderLimits(assets: cache.assets)
     let budgets = ClientBudgets(live, addresses: load.addresses, feed: feed)
     router.mount(ProbeController(prober: cache.prober, live: live, readers: limits), gate, limits, budgets)
+    router.mount(ListingController(lister: cache.lister, live: live, readers: limits), gate, limits, budgets)
     router.mount(AssetController(cache: cache, live: live, clock: clock), gate, limits, budgets)
     router.mount(
         FillController(

@@ -89,6 +89,7 @@ class Calls:
             self.content()
             self.signatures()
             self.probes()
+            self.lists()
             self.assets()
             self.fills()
             self.jobs()
@@ -250,6 +251,23 @@ class Calls:
         expect(isinstance(many.items[0], self.models.ProbeReport), "probe: the first item is no report")
         expect(isinstance(many.items[1], self.models.Problem), "probe: the second item is no problem")
         expect(many.items[1].outcome == "failed" and many.items[1].upstream_status == 404, "probe: wrong problem")
+
+    # Lists
+
+    def lists(self):
+        models = self.models
+        order = models.ListingRequest(origin="demo", path="files.txt", format_=models.ListingRequestFormat.TEXT, limit=2)
+        page = self.call("listFiles", body=order, kind="Listing")
+        found = [(item.path, item.is_folder) for item in page.items]
+        expect(found == [("films/", True), ("films/one.mp4", False)], f"listFiles: {found}")
+        expect(page.skipped_entries == 1 and page.next_cursor, "listFiles: no second page")
+        order.cursor = page.next_cursor
+        page = self.call("listFiles", body=order, kind="Listing")
+        expect([item.path for item in page.items] == ["one.bin"] and page.next_cursor is None, "listFiles: wrong second page")
+        self.refused("listFiles", body=models.ListingRequest(origin="nobody"), status=404, code="notFound")
+        self.refused("listFiles", body=models.ListingRequest(origin="demo", path="two.bin"), status=502, code="upstreamUnusable")
+        order = models.ListingRequest(origin="demo", path="list.m3u8", format_=models.ListingRequestFormat.S3)
+        self.refused("listFiles", body=order, status=502)
 
     # Assets
 
@@ -481,6 +499,7 @@ class Calls:
             ("PUT", "/v1/origins/null", "OriginChange", origin),
             ("PATCH", "/v1/origins/demo", "OriginPatch", {}),
             ("POST", "/v1/probe", "ProbeRequest", item),
+            ("POST", "/v1/list", "ListingRequest", {"origin": "demo"}),
             ("POST", "/v1/jobs", "CreateJobRequest", {"items": [item]}),
             ("POST", "/v1/purges", "PurgeRequest", {"origin": "nobody", "dryRun": True}),
             ("POST", "/v1/evictions", "EvictRequest", {"freeBytes": 0, "dryRun": True}),

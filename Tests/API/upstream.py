@@ -7,6 +7,7 @@ from harness import upstream
 SIZE = 300_000
 FILES = {name: upstream.content(name, SIZE) for name in ("one.bin", "two.bin", "films/one.mp4", "held.bin")}
 FILES["list.m3u8"] = b"#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n1.ts\n#EXT-X-ENDLIST\n"
+FILES["files.txt"] = b"one.bin\nfilms/one.mp4\nfilms/\n//other.example/x.bin\n"
 MODIFIED = "Wed, 01 Jan 2025 00:00:00 GMT"
 
 

@@ -49,6 +49,7 @@ ROWS = {
     "readAssetHead": Row("content", "checked", "contentOfAsset"),
     "probeURL": Row("read", "checked", "named"),
     "probe": Row("read", "checked", "probe"),
+    "listFiles": Row("read", "checked", "folder"),
     "listAssets": Row("read", "checked", "assets"),
     "getAsset": Row("read", "asset", "asset"),
     "patchAsset": Row("write", "asset", "asset", body={"tags": ["changed"], "pinned": True}),

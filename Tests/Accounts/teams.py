@@ -486,6 +486,14 @@ class Stage:
             Case("own and foreign", body={"items": items[:2]}, is_inside=False),
         )
 
+    def cases_folder(self, row):
+        def case(name, path, is_inside):
+            return Case(name, body={"origin": "media", "path": path, "format": "html"}, is_inside=is_inside)
+
+        return self.of(
+            case("own", f"{OWN}/", True), case("foreign", f"{FOREIGN}/", False), case("the whole origin", "", False),
+        )  # fmt: skip
+
     def cases_newJob(self, row):
         own, foreign, url = (value for value, _ in self.named().values())
         # A file that is not stored yet, so that a fetch would be seen.

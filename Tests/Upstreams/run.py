@@ -9,6 +9,7 @@ is not installed is skipped. The checks follow the usual request orders of clien
 (Safari), ranges, whole reads, a job twice, and a file that changes.
 """
 
+import datetime
 import http.client
 import os
 import pathlib
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import time
 from email.utils import formatdate
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
@@ -41,11 +42,13 @@ class Failure(Exception):
 class Server:
     """A real server; `files`: whether it serves the files of the site; `routes`: its dynamic routes."""
 
-    def __init__(self, name, program, arguments, config=None, routes=(), files=True, behind=None):
+    def __init__(self, name, program, arguments, config=None, routes=(), files=True, behind=None, lists=()):
         self.name, self.arguments, self.config = name, arguments, config
         self.program = process.found(program) or program
         self.routes, self.files, self.behind = routes, files, behind
         self.port, self.tls = process.free_port(), None
+        #: The listings of a folder that the server makes: arguments of `Bench.lists`.
+        self.lists = lists
 
     @property
     def is_installed(self):
@@ -72,7 +75,7 @@ class Server:
 class Vendors(vendors.Upstream):
     """The server of `vendors.py`, with or without TLS."""
 
-    is_installed, behind, files, routes = True, None, False, vendors.KINDS
+    is_installed, behind, files, lists, routes = True, None, False, (), vendors.KINDS
 
     def __init__(self, name, tls=None):
         super().__init__(tls=tls)
@@ -90,7 +93,10 @@ http {
   access_log off; types { video/mp4 mp4; text/vtt vtt; }
   client_body_temp_path %(dir)s/a; proxy_temp_path %(dir)s/b; fastcgi_temp_path %(dir)s/c; uwsgi_temp_path %(dir)s/d;
   scgi_temp_path %(dir)s/e;
-  server { listen 127.0.0.1:%(port)s; root %(site)s; }
+  server {
+    listen 127.0.0.1:%(port)s; root %(site)s; autoindex on;
+    location /json/ { alias %(site)s/; autoindex on; autoindex_format json; }
+  }
 }
 """
 APACHE = """
@@ -103,10 +109,17 @@ Listen 127.0.0.1:%(port)s
 LoadModule mpm_event_module modules/mod_mpm_event.so
 LoadModule authz_core_module modules/mod_authz_core.so
 LoadModule mime_module modules/mod_mime.so
+LoadModule autoindex_module modules/mod_autoindex.so
+LoadModule dav_module modules/mod_dav.so
+LoadModule dav_fs_module modules/mod_dav_fs.so
+IndexOptions FancyIndexing NameWidth=*
+DAVLockDB %(dir)s/locks
 TypesConfig /dev/null
 AddType video/mp4 .mp4
 DocumentRoot %(site)s
 <Directory />
+  Options Indexes
+  Dav On
   Require all granted
 </Directory>
 """
@@ -115,6 +128,8 @@ server.document-root = "%(site)s"
 server.bind = "127.0.0.1"
 server.port = %(port)s
 server.pid-file = "%(dir)s/pid"
+server.modules = ( "mod_dirlisting" )
+dir-listing.activate = "enable"
 mimetype.assign = ( ".mp4" => "video/mp4", ".vtt" => "text/vtt" )
 """
 CADDY = """
@@ -126,7 +141,7 @@ CADDY = """
 http://127.0.0.1:%(port)s {
   bind 127.0.0.1
   root * %(site)s
-  file_server
+  file_server browse
 }
 """
 VARNISH = """
@@ -139,19 +154,19 @@ NODE = ("plain.mp4", "weak.mp4", "chunked.mp4")
 
 
 def servers(python):
-    nginx = Server("nginx", "nginx", ["-p", "%(dir)s", "-c", "%(dir)s/config", "-e", "%(dir)s/error.log"], NGINX)
+    nginx = Server("nginx", "nginx", ["-p", "%(dir)s", "-c", "%(dir)s/config", "-e", "%(dir)s/error.log"], NGINX, lists=({}, {"prefix": "json/", "format": "json"}))
     return [
         nginx,
-        Server("apache", "apache2", ["-X", "-f", "%(dir)s/config"], APACHE),
-        Server("lighttpd", "lighttpd", ["-D", "-f", "%(dir)s/config"], LIGHTTPD),
-        Server("caddy", "caddy", ["run", "--adapter", "caddyfile", "--config", "%(dir)s/config"], CADDY),
+        Server("apache", "apache2", ["-X", "-f", "%(dir)s/config"], APACHE, lists=({"states_sizes": False}, {"format": "webdav"})),
+        Server("lighttpd", "lighttpd", ["-D", "-f", "%(dir)s/config"], LIGHTTPD, lists=({"states_sizes": False},)),
+        Server("caddy", "caddy", ["run", "--adapter", "caddyfile", "--config", "%(dir)s/config"], CADDY, lists=({}, {"format": "json"})),
         Server(
             "varnish", "varnishd",
             ["-F", "-j", "none", "-a", "127.0.0.1:%(port)s", "-f", "%(dir)s/config", "-n", "%(dir)s/work", "-s", "malloc,64m"],
             VARNISH, behind=nginx,
         ),
         Server("php", "php", ["-S", "127.0.0.1:%(port)s", "-t", "%(site)s", "%(here)s/router.php"], routes=PLAIN),
-        Server("python", sys.executable, ["-m", "http.server", "--bind", "127.0.0.1", "%(port)s"]),
+        Server("python", sys.executable, ["-m", "http.server", "--bind", "127.0.0.1", "%(port)s"], lists=({"states_sizes": False},)),
         Server("flask", str(pathlib.Path(python).absolute()) if python else "no Python with Flask", ["%(here)s/flask_server.py"], routes=PLAIN),
         Server("node", "node", ["%(here)s/server.js"], routes=NODE, files=False),
         Vendors("vendors"),
@@ -237,6 +252,45 @@ class Bench:
         if job["state"] != "succeeded" or job["bytesDone"] != len(data):
             raise Failure(f"{job['state']}, {job['bytesDone']} of {len(data)} bytes: {job['error']}")
 
+    def lists(self, files, format=None, prefix="", states_sizes=True):
+        """The listing of a folder with spaces, `&`, `%` and `#` in names, page by page."""
+        order = {"origin": self.server.name, "path": f"{prefix}films/", "limit": 2, **({"format": format} if format else {})}
+        found, pages = {}, 0
+        while True:
+            page = self.api("POST", "/v1/list", order)
+            found.update({item["path"]: item for item in page["items"]})
+            pages += 1
+            if not page["nextCursor"] or pages > 9:
+                break
+            order["cursor"] = page["nextCursor"]
+        wanted = {f"{prefix}films/{quote(name)}": size for name, size in files.items()} | {f"{prefix}films/more/": None}
+        if {unquote(path) for path in found} != {unquote(path) for path in wanted} or page["skippedEntries"]:
+            raise Failure(f"{sorted(found)}, expected {sorted(wanted)}; {page['skippedEntries']} skipped")
+        for path, item in found.items():
+            size = next(size for each, size in wanted.items() if unquote(each) == unquote(path))
+            if item["isFolder"] != (size is None) or item["bytes"] not in ((size,) if states_sizes else (size, None)):
+                raise Failure(f"{item}, expected {size} bytes")
+            # Python states no time, and lighttpd a format of its own.
+            if item["modifiedAt"] and abs(parsed(item["modifiedAt"]) - OLD) > 60:
+                raise Failure(f"{item['modifiedAt']} of {path}")
+        # A path of the listing names the file.
+        path = next(path for path, item in found.items() if not item["isFolder"])
+        self.read(path, (self.site / unquote(path).removeprefix(prefix)).read_bytes())
+
+    def list_job(self, files, format=None, prefix="", states_sizes=True):
+        """A job with a list fetches the selected files of a folder and of the folders below."""
+        select = {"include": ["**/*.mp4"], "recursive": True, **({"minBytes": 10} if states_sizes else {})}
+        select |= {"format": format} if format else {}
+        item = {"origin": self.server.name, "path": f"{prefix}films/", "list": select}
+        job = self.api("POST", "/v1/jobs", {"items": [item]}, {"Prefer": "wait=30"})
+        items = self.api("GET", f"/v1/jobs/{job['jobId']}/items?limit=100")["items"]
+        wanted = {name for name, size in files.items() if size >= 10 or not states_sizes} | {"more/deep.mp4"}
+        found = {unquote(each["path"]).removeprefix(f"{prefix}films/") for each in items[1:]}
+        if job["state"] != "succeeded" or found != wanted or any(each["parent"] != 0 for each in items[1:]):
+            raise Failure(f"{job['state']}, {sorted(found)}, expected {sorted(wanted)}: {job['error']}")
+        if job["bytesDone"] != sum(each["bytesTotal"] for each in items[1:]) or not job["bytesDone"]:
+            raise Failure(f"{job['bytesDone']} bytes of {items}")
+
     def orders(self, path, data):
         """Several orders of requests, each for a new path."""
         kinds = {
@@ -286,6 +340,21 @@ def write(path, data, modified=None):
         os.utime(path, (modified, modified))
 
 
+def parsed(time):
+    return datetime.datetime.fromisoformat(time).timestamp()
+
+
+def make_folder(site):
+    """A folder with names that need encoding. Returns their sizes."""
+    files = {"one.mp4": 1234, "a & b.mp4": 70_000, "100% #1?.mp4": 0, "ä.mp4": 9}
+    (site / "films" / "more").mkdir(parents=True, exist_ok=True)
+    for name, size in files.items():
+        write(site / "films" / name, content(name, size), OLD)
+    write(site / "films" / "more" / "deep.mp4", content("deep", 4321), OLD)
+    os.utime(site / "films" / "more", (OLD, OLD))
+    return files
+
+
 def make_site(site, names):
     sizes = {"old.mp4": SIZE, "fresh.mp4": SIZE, "small.vtt": 5000, "empty.bin": 0}
     for name in names:
@@ -310,6 +379,11 @@ def run(server, larder, directory, is_brief, part):
             bench.orders(name, data)
         if not is_brief:
             bench.check("changing.mp4, preparation", bench.change, "changing.mp4")
+    if server.lists:
+        folder = make_folder(site)
+        for options in server.lists:
+            bench.check(f"listing {options}", lambda: bench.lists(folder, **options))
+            bench.check(f"a job with a list {options}", lambda: bench.list_job(folder, **options))
     for route in server.routes:
         bench.orders(route, content(route, SIZE))
     assert routes or server.files

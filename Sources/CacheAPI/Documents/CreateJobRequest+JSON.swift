@@ -43,6 +43,7 @@ extension CreateJobRequest.Item: Decodable {
         var assetId: AssetID?
         var ranges: List<256, Checked<RangeRule>>?
         var play: PlayRequest?
+        var list: ListSelectionDocument?
     }
 
     /// Ranges in the syntax of the `Range` field.
@@ -58,9 +59,16 @@ extension CreateJobRequest.Item: Decodable {
         let document = try Document(from: decoder)
         self.init(
             reference: try AssetReference(from: decoder, id: document.assetId),
-            ranges: document.ranges?.values.map(\.text) ?? [], play: document.play)
+            ranges: document.ranges?.values.map(\.text) ?? [], play: document.play, list: document.list?.selection)
         guard play == nil || ranges.isEmpty else {
             throw decoder.invalid("play cannot be combined with ranges; remove one of them.", at: "play")
+        }
+        guard list != nil else { return }
+        guard case .mounted(_, _, nil) = reference else {
+            throw decoder.invalid("A list needs origin and path, and no key.", at: "list")
+        }
+        guard ranges.isEmpty else {
+            throw decoder.invalid("A list cannot be combined with ranges; remove one of them.", at: "list")
         }
     }
 }

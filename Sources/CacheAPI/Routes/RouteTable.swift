@@ -4,7 +4,8 @@ import HTTPTypes
 package struct RouteTable: Sendable {
     /// All routes, without the implied HEAD and OPTIONS.
     package static let lines: [RouteLine] =
-        ContentTarget.lines + ProbeController.routes.map(\.line) + AssetController.routes.map(\.line)
+        ContentTarget.lines + ProbeController.routes.map(\.line) + ListingController.routes.map(\.line)
+        + AssetController.routes.map(\.line)
         + FillController.routes.map(\.line) + JobController.routes.map(\.line) + StatsController.routes.map(\.line)
         + PolicyController.routes.map(\.line)
         + EvictionController.routes.map(\.line) + ScrubController.routes.map(\.line)

@@ -129,7 +129,10 @@ package struct JobItemRecord: Hashable, Sendable {
     package var ranges: [String]
     /// The time span that the item makes playable; nil: it fetches bytes. Its ``ranges`` are resolved when it runs.
     package var play: PlayRequest?
-    /// The position of the playlist that this item is a file of; nil: the client has ordered the item.
+    /// The files of the upstream that the item becomes when it runs; the reference is that of their folder. Nil: the item is
+    /// one asset.
+    package var list: ListSelection?
+    /// The position of the playlist or list that this item is a file of; nil: the client has ordered the item.
     package var parent: Int?
     /// The presentation time that the item is needed for, if it has a parent.
     package var time: Range<Double>?
@@ -173,4 +176,7 @@ package struct JobItemRecord: Hashable, Sendable {
     }
 
     package var bytesDone: Int64 { bytesFromCache + bytesFromUpstream }
+
+    /// Whether the item fetches the bytes that its ranges name; their number is known with the length of the asset.
+    package var fetchesRanges: Bool { play == nil && list == nil }
 }

@@ -111,7 +111,7 @@ struct PrefetchJob: Sendable {
     mutating func takeUnmeasured() -> JobItemRecord? {
         while let index = unmeasured.popFirst() {
             let item = record.items[index]
-            if item.state == .queued, item.bytesTotal == nil, item.play == nil { return item }
+            if item.state == .queued, item.bytesTotal == nil, item.fetchesRanges { return item }
         }
         return nil
     }
@@ -361,7 +361,7 @@ struct PrefetchJob: Sendable {
         notePlayable(of: record.items[index].parent, at: now)
     }
 
-    /// Finishes a playlist and adds its files, which precede the queued items. Files that the job has already, from an
+    /// Finishes a playlist or a list and adds its files, which precede the queued items. Files that the job has already, from an
     /// expansion that was interrupted, are not added again.
     private mutating func expand(
         _ index: Int, _ children: [JobItemRecord], within limits: PrefetchSchedule.Limits, at now: Moment
@@ -375,7 +375,7 @@ struct PrefetchJob: Sendable {
             let error = CacheError(.mediaIndexTooLarge, "Playlists are nested more than \(Self.maxDepth) levels deep.")
             return finish(index, .failed, RecordedError(error), at: now)
         }
-        guard !children.isEmpty else {
+        guard !children.isEmpty || record.items[index].list != nil else {
             let error = CacheError(.outOfRange, "The playlist names no file for the requested time and tracks.")
             return finish(index, .failed, RecordedError(error), at: now)
         }

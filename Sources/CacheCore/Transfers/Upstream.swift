@@ -179,9 +179,11 @@ package struct UpstreamRequest: Sendable {
         case get = "GET", head = "HEAD"
         /// Calls to other services, such as token endpoints.
         case post = "POST", put = "PUT", patch = "PATCH", delete = "DELETE"
+        /// The properties of a folder (RFC 4918 §9.1).
+        case propfind = "PROPFIND"
 
         /// Whether the request has a body.
-        package var hasBody: Bool { self == .post || self == .put || self == .patch }
+        package var hasBody: Bool { self == .post || self == .put || self == .patch || self == .propfind }
     }
 
     /// The requested range, sent as `Range` (RFC 9110 §14.2).

@@ -42,6 +42,7 @@ package final class AssetCache: Sendable {
     /// Serves content.
     package let reader: ContentReader
     package let prober: Prober
+    package let lister: UpstreamLister
     package let media: MediaInspector
     package let assets: AssetAdministration
     package let evictions: EvictionAdministration
@@ -116,6 +117,7 @@ package final class AssetCache: Sendable {
         reader = ContentReader(
             resolver: resolver, configuration: configuration, settings: live, clock: dependencies.clock)
         prober = Prober(of: context, resolver: resolver, clock: dependencies.clock)
+        lister = UpstreamLister(of: context, resolver: resolver, clock: dependencies.clock)
         media = MediaInspector(of: context, resolver: resolver, settings: live)
         evictions = EvictionAdministration(
             context: context, resolver: resolver, evictor: evictor, encryption: encryption)

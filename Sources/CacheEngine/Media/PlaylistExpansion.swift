@@ -28,16 +28,11 @@ struct PlaylistExpansion: Sendable {
     let play: PlayRequest
     /// The playlist's own target: its files are resolved against its URL.
     let target: AssetTarget
-    /// Parses URLs into their normal form.
-    private let upstream: any Upstream
-    /// The URLs below which a file belongs to the mount of the playlist, in normal form.
-    private let mountPrefixes: [String]
+    private let mount: MountPrefixes
 
     init(play: PlayRequest, target: AssetTarget, upstream: any Upstream) {
-        (self.play, self.target, self.upstream) = (play, target, upstream)
-        let isMounted = target.originName != Origin.absoluteName
-        let bases = isMounted ? [target.settings.baseURL] + target.settings.mirrors : []
-        mountPrefixes = bases.compactMap { try? upstream.parse(url: $0).text }.map { $0.hasSuffix("/") ? $0 : $0 + "/" }
+        (self.play, self.target) = (play, target)
+        mount = MountPrefixes(of: target, upstream: upstream)
     }
 
     /// The files for the span: media playlists and files with an index of their own by time, segments, initialization
@@ -82,10 +77,10 @@ struct PlaylistExpansion: Sendable {
     /// The reference to a file of the playlist: within the mount of the playlist if its URL lies there, else by its URL
     /// without user info. A URL of another host is refused when the reference is resolved.
     func reference(to uri: String) -> AssetReference {
-        guard let resolved = MediaURI.resolved(uri, against: target.url),
-            let url = try? upstream.parse(url: resolved).text
-        else { return .url(MediaURI.withoutUserInfo(uri), key: nil) }
-        guard let prefix = mountPrefixes.first(where: url.hasPrefix) else { return .url(url, key: nil) }
-        return .mounted(origin: target.originName, path: String(url.dropFirst(prefix.count)), key: nil)
+        guard let url = mount.url(of: uri, against: target.url) else {
+            return .url(MediaURI.withoutUserInfo(uri), key: nil)
+        }
+        guard let path = mount.path(of: url) else { return .url(url, key: nil) }
+        return .mounted(origin: target.originName, path: path, key: nil)
     }
 }

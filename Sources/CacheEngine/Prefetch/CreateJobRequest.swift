@@ -9,11 +9,16 @@ package struct CreateJobRequest: Sendable {
         package var ranges: [String]
         /// The time span to make playable; nil: the item fetches bytes.
         package var play: PlayRequest?
+        /// The files to select from the folder that the reference names; nil: the item is one asset.
+        package var list: ListSelection?
 
-        package init(reference: AssetReference, ranges: [String] = [], play: PlayRequest? = nil) {
+        package init(
+            reference: AssetReference, ranges: [String] = [], play: PlayRequest? = nil, list: ListSelection? = nil
+        ) {
             self.reference = reference
             self.ranges = ranges
             self.play = play
+            self.list = list
         }
     }
 
@@ -84,7 +89,7 @@ package struct CreateJobRequest: Sendable {
             }
             var record = JobItemRecord(
                 index: index, reference: item.reference, ranges: item.ranges, tags: tags, isPinned: isPinned)
-            record.play = item.play
+            (record.play, record.list) = (item.play, item.list)
             records.append(record)
         }
         return JobRecord(

@@ -157,7 +157,7 @@ package struct PrefetchJobs: Sendable {
         try await commits.flush()
         let sizes = try await catalog.sizes(of: Set(ids.compactMap(\.self)))
         let capacity = configuration.policy.settings.capacityBytes ?? .max
-        for (index, id) in ids.enumerated() where record.items[index].play == nil {
+        for (index, id) in ids.enumerated() where record.items[index].fetchesRanges {
             guard let length = id.flatMap({ sizes[$0]?.length }),
                 let bytes = record.items[index].bytes(length: length)
             else { continue }

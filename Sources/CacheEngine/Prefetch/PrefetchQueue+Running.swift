@@ -84,13 +84,15 @@ extension PrefetchQueue {
     /// stopped.
     private func fill(_ run: Run, in cache: AssetCache) async -> PrefetchSchedule.Outcome? {
         guard let item = look({ $0.item(of: run) }) else { return .interrupted }
-        if look({ $0.isRouted(run.job) }), let outcome = await fleet?.runAtOwner(run, item, in: cache) {
+        if item.list == nil, look({ $0.isRouted(run.job) }), let outcome = await fleet?.runAtOwner(run, item, in: cache)
+        {
             return outcome
         }
         let refusedWrites = cache.context.store.refusedWrites
         var fits = false
         do throws(CacheError) {
             try await check(item, of: run.job, in: cache)
+            if item.list != nil { return .expanded(try await cache.lister.items(of: item)) }
             let jobSpace = try await spaceClaims(of: run.job, in: cache)
             var fill = PrefetchFill(cache: cache, item: item, pace: pace(of: run.job), jobSpace: jobSpace) { progress in
                 self.change { $0.progressed(run, progress, at: $1) }

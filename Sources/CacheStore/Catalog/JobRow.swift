@@ -107,6 +107,7 @@ struct StoredReference: Codable {
     var asset: String?
     var tags: [String]?
     var pinned: Bool?
+    var list: ListSelection?
     fileprivate var media: StoredPlay?
     fileprivate var wait: StoredWait?
 
@@ -114,6 +115,7 @@ struct StoredReference: Codable {
     init(_ item: JobItemRecord) {
         if !item.tags.isEmpty { tags = item.tags }
         if item.isPinned { pinned = true }
+        list = item.list
         media = StoredPlay(item)
         wait = item.wait.map(StoredWait.init)
         switch item.reference {
@@ -129,6 +131,7 @@ struct StoredReference: Codable {
     func restore(to item: inout JobItemRecord) throws {
         item.reference = try reference()
         (item.tags, item.isPinned) = (tags ?? [], pinned ?? false)
+        item.list = list
         try media?.restore(to: &item)
         item.wait = wait?.wait
     }

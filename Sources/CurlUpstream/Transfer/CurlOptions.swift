@@ -70,7 +70,7 @@ struct CurlOptions {
         case .head: return set(CURLOPT_NOBODY, 1)
         case .get: return set(CURLOPT_HTTPGET, 1)
         case .post: break
-        case .put, .patch, .delete: set(CURLOPT_CUSTOMREQUEST, request.method.rawValue)
+        case .put, .patch, .delete, .propfind: set(CURLOPT_CUSTOMREQUEST, request.method.rawValue)
         }
         guard request.method.hasBody else { return set(CURLOPT_HTTPGET, 1) }
         set(CURLOPT_POST, 1)

@@ -4,6 +4,7 @@ import datetime
 import hashlib
 import threading
 import time
+import urllib.parse
 
 from mocks.base import content
 from mocks.metadata import ROLE_ARN, ContainerCredentials, InstanceMetadata, SecurityTokenService
@@ -452,6 +453,42 @@ def s3_moto(t):
         t.equal(service.read(f"/o/{origin}/film%20one.bin", method="HEAD").status, 200, f"the status of HEAD with {origin}")
     t.refused(service.read("/o/wrong/film%20one.bin"), "a read with a wrong key", (403, 502), words=PERMISSION)
     check_statistics(t, service, origin="role")
+
+
+@scenario(needs=["moto"], brief=False)
+def s3_lists(t):
+    """Folders of a bucket of moto with a signed ListObjectsV2, page by page, at the root and below a path of the origin."""
+    moto = t.tools.Moto(t)
+    names = [f"films/{number} ä+&%.bin" for number in range(5)] + ["films/more/x.bin", "other.bin"]
+    for name in names:
+        moto.s3.put_object(Bucket=moto.bucket, Key=name, Body=b"x" * 7)
+    keys = {"auth_credentials": "static", "auth_accessKeyId": moto.access_key, "auth_secretAccessKey": moto.secret}
+    settings = t.origin("media", f"{moto.url}/media", auth_type="s3", **keys)
+    settings |= t.origin("films", f"{moto.url}/media/films", auth_type="s3", **keys)
+    settings |= t.origin("wrong", f"{moto.url}/media", auth_type="s3", retries=0, **{**keys, "auth_secretAccessKey": "x" * 40})
+    service = t.service(settings)
+
+    def listed(origin, path):
+        found, cursor = {}, None
+        for _ in range(9):
+            order = {"origin": origin, "path": path, "limit": 2, **({"cursor": cursor} if cursor else {})}
+            page = service.api("POST", "/v1/list", order)
+            if not t.equal(page.status, 200, f"the status of a list ({page})"):
+                return found
+            found |= {urllib.parse.unquote(item["path"]): item for item in page.json["items"]}
+            cursor = page.json["nextCursor"]
+            if not cursor:
+                return found
+        t.check(False, "the list has no last page")
+
+    films = listed("media", "films/")
+    t.equal(set(films), {*names[:5], "films/more/"}, "the folder of a bucket")
+    t.equal([item["bytes"] for item in films.values() if not item["isFolder"]], [7] * 5, "the lengths")
+    t.equal(set(listed("media", "")), {"films/", "other.bin"}, "the root of a bucket")
+    t.equal(set(listed("films", "")), {name.removeprefix("films/") for name in names[:5]} | {"more/"}, "an origin below the bucket")
+    path = next(item["path"] for item in films.values() if not item["isFolder"])
+    t.bytes(service.read(f"/o/media/{path}"), b"x" * 7, "a read by a listed path")
+    t.refused(service.api("POST", "/v1/list", {"origin": "wrong"}), "a list with a wrong key", (502,), words=PERMISSION)
 
 
 def require(holds, sentence):

@@ -89,6 +89,7 @@ import Testing
             let outside: [String: JSON] = [
                 "POST /v1/jobs": ["items": [["origin": "media", "path": "secret/a.mp4"]]],
                 "POST /v1/probe": ["origin": "media", "path": "secret/a.mp4"],
+                "POST /v1/list": ["origin": "media", "path": "secret/"],
                 "POST /v1/purges": ["prefix": "/o/media/", "dryRun": .bool(true)],
                 "POST /v1/signatures": ["path": "/o/media/secret/a.mp4", "expiresInSeconds": 60],
             ]

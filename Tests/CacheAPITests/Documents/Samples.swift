@@ -42,6 +42,17 @@ enum Samples {
         generation: generation, uti: "public.mpeg-4", cachedBytes: 0, method: .head, upstreamStatus: 200, redirects: 1,
         timings: timings)
 
+    static let listings = [
+        ListingPage(
+            format: .html,
+            entries: [
+                ListingEntry(reference: "a.mp4", bytes: 1, modifiedAt: time),
+                ListingEntry(reference: "b/", isFolder: true),
+            ],
+            nextCursor: "b/", skippedEntries: 1),
+        ListingPage(format: .s3, entries: [], nextCursor: nil, skippedEntries: 0),
+    ]
+
     static let job = JobSnapshot(
         record: JobRecord(
             id: "5e884898da28047151d0e56f8dc62927", state: .running, label: "tonight", queue: "evening",
@@ -72,6 +83,19 @@ enum Samples {
             item.playResult = PlayResult(
                 container: "mp4", layout: "tailIndex", duration: 5400, playableSeconds: 10)
             item.parent = 2
+            return item
+        }(),
+        {
+            var item = JobItemRecord(index: 4, reference: .mounted(origin: "demo", path: "films/", key: nil))
+            item.list = ListSelection()
+            return item
+        }(),
+        {
+            var item = JobItemRecord(index: 5, reference: .mounted(origin: "demo", path: "films/", key: nil))
+            var list = ListSelection()
+            (list.format, list.pointer, list.isRecursive, list.include) = (.json, "/a", true, ["*.mp4"])
+            (list.minBytes, list.maxBytes, list.minAgeSeconds, list.maxAgeSeconds) = (1, 2, 3, 4)
+            item.list = list
             return item
         }(),
     ]

@@ -55,6 +55,13 @@ package enum PercentEncoding {
         return String(decoding: text, as: UTF8.self)
     }
 
+    /// A plain name or path as a part of a URL: all bytes that a path must not contain are encoded, `%` too.
+    package static func encoded(name: String) -> String {
+        var text: [UInt8] = []
+        for byte in name.utf8 { append(byte, to: &text, plain: pathBytes[Int(byte)]) }
+        return String(decoding: text, as: UTF8.self)
+    }
+
     /// The decoded bytes of `text`; the `%` of an incomplete escape is kept.
     package static func decoded(_ text: some StringProtocol) -> [UInt8] {
         var decoded: [UInt8] = []
