@@ -228,6 +228,9 @@ package final class FleetMember: Sendable {
             FleetRecord(
                 fleet: settings.fleet, identity: identity, store: former?.store ?? context.random.identifier(),
                 purges: snapshot.lastPurge, purgeID: snapshot.lastPurgeID))
+        // Only content of this node may lack purges. Copies at nodes with the same number are current, unless the numbers are
+        // those of a former state.
+        if former == nil { context.peers.joined() }
     }
 
     private func applySettings(of snapshot: DesiredState.Snapshot) async throws(CacheError) {

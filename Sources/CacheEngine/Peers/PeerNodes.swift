@@ -115,6 +115,9 @@ package final class PeerNodes: Sendable {
         state.withLock { $0.purges[origin ?? ""] = now }
     }
 
+    /// This node is new in its fleet: from now on the number of purges takes the place of the times before.
+    func joined() { state.withLock { $0.purges = [:] } }
+
     /// The time of the last purge that could have selected an asset of the origin; nil: there was none since the start.
     func lastPurge(of origin: String) -> Timestamp? {
         state.withLock { [$0.purges[origin], $0.purges[""]].compactMap(\.self).max() }
