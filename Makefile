@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run test unit lint files demo readme scenario soak faults fuzz tsan asan fills bench micro eviction conformance media ui monitoring traces accounts client network encryption fleet upstreams api dist deb packaging image packed-image kubernetes
+.PHONY: help setup run test unit lint files demo readme scenario soak faults fuzz tsan asan fills bench micro eviction conformance media ui monitoring traces accounts client network encryption fleet hosts upstreams api dist deb packaging image packed-image kubernetes
 
 LISTEN ?= 127.0.0.1:8080
 DATA ?= ./larder-data
@@ -146,11 +146,15 @@ encryption: setup ## search stores for plain text beside kills; lost, wrong and 
 	$(RELEASE) --product larder
 	@ONLY='$(ONLY)' scripts/encryption $(LARDER)
 
-fleet: setup ## test HAProxy, nginx and Envoy with the files of deploy in front of three services: fills between them, state in etcd, nodes of reads, bounded load, killed and leaving nodes (ONLY=kill,leave)
+fleet: setup ## test HAProxy, nginx and Envoy with the files of deploy in front of three services: fills between them, state in etcd, nodes of reads, bounded load, killed and leaving nodes (ONLY=kill,leave); without ONLY also `make hosts`
 	$(RELEASE) --product larder
 	scripts/peers $(LARDER)
 	scripts/state $(LARDER)
 	@ONLY='$(ONLY)' scripts/fleet $(LARDER)
+
+hosts: setup ## measure a fleet in network namespaces: three services, three etcds, two HAProxies, nginx; restarts, deaths, partitions, purges, jobs; needs root; part of `make fleet` (ONLY=kill,apart)
+	$(RELEASE) --product larder
+	@ONLY='$(ONLY)' scripts/hosts $(LARDER)
 
 upstreams: setup ## test with real upstream servers: nginx, Apache, lighttpd, Caddy, Varnish, PHP, Python, Flask, Node (ONLY=nginx,php)
 	$(RELEASE) --product larder

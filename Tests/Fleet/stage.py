@@ -64,11 +64,13 @@ class Router(process.Process):
     """A router with a file of deploy/, in which only the addresses differ. `nodes` are the ports of the services."""
 
     kind, file = "", ""
+    #: The address of the clients; None: any.
+    source = CLIENT
 
-    def __init__(self, directory, nodes, name=""):
+    def __init__(self, directory, nodes, name="", port=None):
         self.place, self.nodes = directory / (name or self.kind), nodes
         self.place.mkdir()
-        super().__init__(self.words_of(), self.place / "router.log", process.free_port(), name=self.kind)
+        super().__init__(self.words_of(), self.place / "router.log", port or process.free_port(), name=self.kind)
         self.configuration = self.place / self.file
         self.configuration.write_text(self.adapted((DEPLOY / self.file).read_text()))
 
@@ -87,14 +89,14 @@ class Router(process.Process):
         return done.returncode, done.stdout + done.stderr
 
     def send(self, target, method="GET", fields=None):
-        return http.send(self.port, method, target, fields, source=CLIENT)
+        return http.send(self.port, method, target, fields, host=self.host, source=self.source)
 
     def read(self, name):
         return self.send(f"/o/media{name}")
 
     def in_turn(self, targets):
         """The responses to requests on one connection: each ends, also for the router, before the next one begins."""
-        with http.connection(self.port, source=CLIENT) as opened:
+        with http.connection(self.port, host=self.host, source=self.source) as opened:
             return [http.exchange(opened, "GET", target) for target in targets]
 
 
@@ -134,10 +136,10 @@ class HAProxy(Router):
         is_listening = super().is_ready() and self.socket.exists()
         return is_listening and all(row["check_status"] == "L7OK" for row in self.figures().values())
 
-    def choices(self):
-        """The servers of each asset, by the log."""
+    def choices(self, first=0):
+        """The servers of each asset, by the log from this character on."""
         found = {}
-        for server, asset in re.findall(r" owners/n(\d) .* asset=([0-9a-f]{32})$", self.text(), re.M):
+        for server, asset in re.findall(r" owners/n(\d) .* asset=([0-9a-f]{32})$", self.text()[first:], re.M):
             found.setdefault(asset, set()).add(int(server))
         return found
 

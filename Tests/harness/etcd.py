@@ -13,18 +13,18 @@ from . import process
 
 
 class Member(process.Process):
-    """One member of a cluster. `peers` are the ports of all members for each other, by name."""
+    """One member of a cluster. `peers` are the URLs of all members for each other, by name. `prefix` precedes its command."""
 
-    def __init__(self, place, name, peers, options=()):
-        port = process.free_port()
+    def __init__(self, place, name, peers, options=(), host="127.0.0.1", port=None, prefix=()):
+        port = port or process.free_port()
         self.place, self.options = pathlib.Path(place), options
-        own, cluster = peers[name], ",".join(f"{each}=http://127.0.0.1:{port}" for each, port in peers.items())
-        url = f"http://127.0.0.1:{port}"
+        own, cluster = peers[name], ",".join(f"{each}={peer}" for each, peer in peers.items())
+        url = f"http://{host}:{port}"
         super().__init__(
             [
-                process.found("etcd") or "etcd", "--name", name, "--data-dir", self.place / f"{name}.etcd",
+                *prefix, process.found("etcd") or "etcd", "--name", name, "--data-dir", self.place / f"{name}.etcd",
                 "--listen-client-urls", url, "--advertise-client-urls", url,
-                "--listen-peer-urls", f"http://127.0.0.1:{own}", "--initial-advertise-peer-urls", f"http://127.0.0.1:{own}",
+                "--listen-peer-urls", own, "--initial-advertise-peer-urls", own,
                 "--initial-cluster", cluster, "--heartbeat-interval", "100", "--election-timeout", "1000", *options,
             ],
             self.place / f"{name}.log", port, name=f"etcd {name}",
@@ -60,8 +60,12 @@ class Member(process.Process):
 
 def cluster(place, count, options=()):
     """A running cluster."""
-    peers = {f"m{number}": process.free_port() for number in range(1, count + 1)}
-    members = [Member(place, name, peers, options) for name in peers]
+    peers = {f"m{number}": f"http://127.0.0.1:{process.free_port()}" for number in range(1, count + 1)}
+    return launched([Member(place, name, peers, options) for name in peers])
+
+
+def launched(members):
+    """Starts the members of a cluster, and waits for them."""
     for member in members:
         member.launch()
     for member in members:

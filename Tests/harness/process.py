@@ -28,11 +28,11 @@ def free_port():
         return listener.getsockname()[1]
 
 
-def is_open(port):
-    """Whether a process listens on this port of loopback."""
+def is_open(port, host="127.0.0.1"):
+    """Whether a process listens on this port, of loopback by default."""
     with socket.socket() as probe:
         probe.settimeout(1)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+        return probe.connect_ex((host, port)) == 0
 
 
 def wait_until(condition, seconds=LIMIT, pause=0.02):
@@ -73,6 +73,9 @@ def end_all():
 class Process:
     """A program with its output in a log file, in a session of its own. It ends with the test program."""
 
+    #: The address of the program for the test.
+    host = "127.0.0.1"
+
     def __init__(self, command, log, port=None, environment=None, directory=None, name=None):
         self.words, self.log, self.port = command, pathlib.Path(log), port
         self.environment, self.directory, self.name = environment, directory, name or pathlib.Path(str(command[0])).name
@@ -107,7 +110,7 @@ class Process:
         return self
 
     def is_ready(self):
-        return self.port is None or is_open(self.port)
+        return self.port is None or is_open(self.port, self.host)
 
     @property
     def is_running(self):
@@ -255,7 +258,7 @@ class Larder(Process):
 
     @property
     def url(self):
-        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
+        return f"{'https' if self.tls else 'http'}://{self.host}:{self.port}"
 
     def limit(self):
         if self.descriptors:
@@ -285,7 +288,7 @@ class Larder(Process):
 
     def send(self, method, target, fields=None, body=None, **options):
         """Sends a request as it is; returns its `Reply`."""
-        return http.send(self.port, method, target, fields, body, **{"tls": self.tls, **options})
+        return http.send(self.port, method, target, fields, body, **{"tls": self.tls, "host": self.host, **options})
 
     def call(self, method, path, value=None, fields=None, token=None):
         """Sends `value` as JSON, with the token of the service or another one; returns its `Reply`."""
