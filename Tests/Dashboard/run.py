@@ -36,7 +36,7 @@ if __name__ == "__main__":
 
 from playwright.sync_api import expect, sync_playwright  # noqa: E402
 
-from stage import ADMIN, HOSTILE, LIMITED_READ, LIMITED_WRITE, POLICY, PREFIXES, READ, WRITE, Stage, Visit  # noqa: E402
+from stage import ADMIN, HOSTILE, LIMITED_READ, LIMITED_WRITE, POLICY, PREFIXES, READ, WRITE, Fleet, Stage, Visit  # noqa: E402
 
 ROUTES = {
     "": "Overview", "assets": "Assets", "jobs": "Jobs", "fills": "Fills", "policy": "Policy", "origins": "Origins",
@@ -473,6 +473,70 @@ def check_fills(stage, visit):
     stage.call("DELETE", f"/v1/jobs/{job}")
 
 
+def check_fleet(stage, visit):
+    """The nodes with their shares, a sum with a missing node, the node of a job, the state in etcd; nothing without a fleet."""
+    with visit(ADMIN) as view:
+        expect(view.page.get_by_role("navigation")).not_to_contain_text("Fleet")
+        job = stage.job("part00.bin")
+        expect(panel(view.go(f"jobs/{job}"), "Progress").locator(".facts")).not_to_contain_text("Node")
+    fleet = Fleet(stage)
+    try:
+        first, second = fleet.nodes
+        for number in range(8):
+            assert first.send("GET", f"/o/media/part0{number}.bin").status == 200
+        assert second.send("GET", "/o/media/part00.bin").status == 200
+        for scheme in ("light", "dark"):
+            with visit(ADMIN, at=fleet, viewport={"width": 360, "height": 800}, color_scheme=scheme) as view:
+                page = view.go("fleet", "Fleet")
+                expect(panel(page, "Nodes").locator("tbody tr")).to_have_count(2)
+                expect(panel(page, "All nodes")).to_contain_text("9")
+                check_view(page, "fleet", 360, scheme)
+        with visit(ADMIN, at=fleet) as view:
+            expect(view.page.get_by_role("navigation")).to_contain_text("Fleet")
+            check_nodes(view, fleet)
+        with visit(LIMITED_READ, at=fleet) as view:
+            expect(view.page.get_by_role("navigation")).to_contain_text("Fills")
+            expect(view.page.get_by_role("navigation")).not_to_contain_text("Fleet")
+    finally:
+        fleet.stop()
+
+
+def check_nodes(view, fleet):
+    """The page of a fleet before and after the death of a node."""
+    first, second = fleet.nodes
+    names = ("one", "two") if fleet.members else (first.get("/v1/fleet")["node"], second.url)
+    page = view.go("fleet", "Fleet")
+    nodes, sums = panel(page, "Nodes"), panel(page, "All nodes")
+    expect(row(nodes, f"{names[0]} (this)")).to_contain_text(re.compile("ready.*88.9 %"))
+    expect(row(nodes, names[1])).to_contain_text("11.1 %")
+    expect(sums).to_contain_text(re.compile(r"Requests\s*9\D"))
+    expect(sums).to_contain_text(re.compile(r"Between nodes\s*64 KiB"))
+    expect(sums.get_by_text("partial")).to_have_count(0)
+    expect(row(panel(page, "Requests to other nodes"), second.url)).to_be_visible()
+    state = panel(page, "State in etcd")
+    if fleet.members:
+        expect(row(nodes, names[1])).to_contain_text(re.compile(r"ready.*of 64 MiB"))
+        expect(row(nodes, names[1])).to_contain_text(first.get("/version")["version"])
+        expect(state).to_contain_text("reached")
+        items = [{"origin": "media", "path": "slowest/large.bin"}]
+        made = second.call("POST", "/v1/jobs", {"items": items, "label": "elsewhere"})
+        view.go("jobs", "Jobs")
+        expect(row(page, "elsewhere")).to_contain_text("two")
+        view.go(f"jobs/{made.json['jobId']}")
+        expect(panel(page, "Progress").locator(".facts")).to_contain_text("Nodetwo")
+        second.call("DELETE", f"/v1/jobs/{made.json['jobId']}")
+        view.go("fleet", "Fleet")
+    else:
+        expect(state).to_be_hidden()
+    second.kill()
+    expect(sums).to_contain_text("partial 1 node did not answer")
+    expect(sums).to_contain_text(second.url)
+    expect(row(nodes, names[0])).to_contain_text("100 %")
+    if fleet.members:
+        fleet.members[0].kill()
+        expect(state).to_contain_text("lost")
+
+
 def check_policy(stage, visit):
     """Settings, the curve, a simulation, candidates, evictions, quotas."""
     for _ in range(2):
@@ -683,18 +747,19 @@ def check_views(stage, visit, screenshots=None):
             with visit(ADMIN, viewport={"width": width, "height": 800}, color_scheme=scheme) as view:
                 for route in [*ROUTES, f"assets/{asset}", f"jobs/{job}"]:
                     page = view.go(route, ROUTES.get(route))
-                    expect(page.get_by_text("Loading…").locator("visible=true")).to_have_count(0)
-                    excess = page.evaluate(
-                        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-                    )
-                    assert excess <= 0, (
-                        f"{route or 'overview'} is {excess} pixels wider than {width}: {page.evaluate(WIDE)}"
-                    )
-                    faint = page.evaluate(CONTRAST)
-                    assert not faint, f"{route or 'overview'}, {scheme}: low contrast of {faint}"
+                    check_view(page, route, width, scheme)
                     if screenshots:
                         name = (route.partition("/")[0] or "overview") + ("-item" if "/" in route else "")
                         page.screenshot(path=screenshots / f"{name}-{width}-{scheme}.png", full_page=True)
+
+
+def check_view(page, route, width, scheme):
+    """The page on the screen fits its width, and its texts have contrast."""
+    expect(page.get_by_text("Loading…").locator("visible=true")).to_have_count(0)
+    excess = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert excess <= 0, f"{route or 'overview'} is {excess} pixels wider than {width}: {page.evaluate(WIDE)}"
+    faint = page.evaluate(CONTRAST)
+    assert not faint, f"{route or 'overview'}, {scheme}: low contrast of {faint}"
 
 
 WIDE = """() => [...document.querySelectorAll("body *")]
@@ -763,11 +828,11 @@ def check_memory(stage, visit):
 CHECKS = {
     "files": check_files, "tokens": check_tokens, "permissions": check_permissions, "limits": check_limits,
     "repetition": check_repetition, "overview": check_overview, "assets": check_assets,
-    "jobs": check_jobs, "fills": check_fills, "policy": check_policy, "origins": check_origins, "names": check_names,
+    "jobs": check_jobs, "fills": check_fills, "fleet": check_fleet, "policy": check_policy, "origins": check_origins, "names": check_names,
     "contents": check_contents, "keyboard": check_keyboard, "views": check_views, "memory": check_memory,
     "outage": check_outage, "access": check_access,
 }  # fmt: skip
-BRIEF = ["files", "tokens", "permissions", "limits", "repetition", "overview", "names", "contents", "outage"]
+BRIEF = ["files", "tokens", "permissions", "limits", "repetition", "overview", "fleet", "names", "contents", "outage"]
 
 
 #: Waits for a number of seconds in the memory of the page.
@@ -835,8 +900,8 @@ def main():
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which(options.chromium), args=["--no-sandbox"])
 
-        def visit(token=None, **more):
-            return Visit(stage, browser, token, files=options.files, **more)
+        def visit(token=None, at=stage, **more):
+            return Visit(at, browser, token, files=options.files, **more)
 
         if options.picture:
             take_picture(stage, visit, options.picture, options.seconds)

@@ -11,8 +11,8 @@ import threading
 import time
 import urllib.parse
 
-from harness import checks, http
-from harness.process import Larder, Nginx, origin
+from harness import checks, etcd, http
+from harness.process import Larder, Nginx, found, origin, wait_until
 from playwright.sync_api import expect
 
 ADMIN, READ, WRITE = "admin-token", "read-token", "write-token"
@@ -202,6 +202,39 @@ class Stage:
             is_over.set()
             for thread in running:
                 thread.join()
+
+
+class Fleet:
+    """Two services that know each other, with an etcd if it is installed. `base` is the URL of the first one."""
+
+    def __init__(self, stage):
+        place = stage.directory / "fleet"
+        place.mkdir()
+        key = place / "key"
+        key.write_text("dashboard-key-" + "k" * 32)
+        self.members = etcd.cluster(place, 1) if found("etcd") and found("etcdctl") else []
+        self.nodes = []
+        for name in ("one", "two"):
+            (place / name).mkdir()
+            node = Larder(stage.larder.program, place / name, stage.upstream.port, [*stage.tokens, f"fleet.keyFile={key}",
+                          "fleet.timeout=5s", "fleet.maxLag=5s", "policy.capacity=64MiB"], token=ADMIN)  # fmt: skip
+            self.nodes.append(node)
+        for node, name, other in zip(self.nodes, ("one", "two"), reversed(self.nodes)):
+            if self.members:
+                node.settings += [
+                    f"fleet.etcd.endpoints={self.members[0].url}", f"fleet.node={name}", f"fleet.advertise={node.url}",
+                ]  # fmt: skip
+            else:
+                node.settings.append(f"fleet.peers={other.url}")
+            node.launch()
+        for node in self.nodes:
+            wait_until(lambda: node.is_ready() and node.get("/v1/fleet")["peers"])
+        self.base = self.nodes[0].url
+
+    def stop(self):
+        for each in [*self.nodes, *self.members]:
+            if each.is_running:
+                each.kill()
 
 
 #: The frames of the hostile page: its own copies in the cache, and the dashboard.

@@ -8,16 +8,20 @@ export const session = {
   token: sessionStorage.getItem(STORAGE) ?? "",
   access: null,
   operations: new Set(),
+  // Whether the service has other nodes.
+  hasFleet: false,
   use(token) {
     this.token = token;
     sessionStorage.setItem(STORAGE, token);
   },
-  // Reads the permissions of the token. Returns whether they have changed.
+  // Reads the permissions of the token, and whether there is a fleet. Returns whether one has changed.
   async load(options) {
     const access = await call("/v1/access", options);
-    const isNew = JSON.stringify(access) !== JSON.stringify(this.access);
-    this.access = access;
-    this.operations = new Set(access.operations.map(({ method, path }) => `${method} ${path}`));
+    const operations = new Set(access.operations.map(({ method, path }) => `${method} ${path}`));
+    const { etcd, peers = [] } = operations.has("GET /v1/fleet") ? await call("/v1/fleet", options) : {};
+    const hasFleet = Boolean(etcd) || peers.length > 0;
+    const isNew = JSON.stringify(access) !== JSON.stringify(this.access) || hasFleet !== this.hasFleet;
+    Object.assign(this, { access, operations, hasFleet });
     return isNew;
   },
   // Whether the token permits all these operations, such as "GET /v1/stats".

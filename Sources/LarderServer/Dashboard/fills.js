@@ -28,23 +28,7 @@ export function fillsPage(page) {
     const now = await page.get("/v1/workers");
     workers.update(pick({ ...now, ...now.connections }, "active queued paused opened reused reuseRatio"));
   });
-  return [heading("Fills"), grid(session.can("GET /v1/explain") && explainPanel(page), list, session.can("GET /v1/events") && endedPanel(page), session.can("GET /v1/fleet") && nodesPanel(page))];
-}
-
-/** The other nodes of the fleet; hidden without any. */
-function nodesPanel(page) {
-  const nodes = table("Other nodes", [
-    ["Node", "wide", ({ url }) => url], ["State", "", ({ state }) => badge(state)],
-    ...["hit", "miss", "timedOut", "failed"].map((name) => [{ hit: "Hits", miss: "Misses", timedOut: "Timed out", failed: "Failed" }[name], "number", ({ requests }) => `${requests[name]}`]),
-    ["Last failure", "text", ({ lastError }) => lastError ?? ""],
-  ], ({ url }) => url, "The service has no other nodes.");
-  const shown = panel("Other nodes", {}, nodes.element);
-  page.every(5, shown, async () => {
-    const { peers } = await page.get("/v1/fleet");
-    shown.hidden = peers.length === 0;
-    nodes.update(peers);
-  });
-  return shown;
+  return [heading("Fills"), grid(session.can("GET /v1/explain") && explainPanel(page), list, session.can("GET /v1/events") && endedPanel(page))];
 }
 
 function endedPanel(page) {

@@ -19,8 +19,8 @@ const target = (item) => item.url ?? (item.origin ? `${item.origin}/${item.path}
 
 const progress = (job) => meter(job.progressRatio ?? 0, failures(job) ? "bad" : "");
 
-const COLUMNS = [
-  ["Job", "wide", (job) => keyLink(`#/jobs/${job.jobId}`, name(job))], ["State", "", state], ["Progress", "", progress],
+const columns = () => [
+  ["Job", "wide", (job) => keyLink(`#/jobs/${job.jobId}`, name(job))], ["State", "", state], ...(session.hasFleet ? words("node") : []), ["Progress", "", progress],
   ["Not done", "number", (job) => count(failures(job))], ...numbers("itemsDone itemsTotal bytesDone bytesPerSecond etaSeconds createdAt"),
 ];
 
@@ -38,7 +38,7 @@ export function jobsPage(page) {
   const pick = selectField("State", "state", [["", "any"], ...STATES], filter);
   pick.addEventListener("change", (event) => { location.hash = `/jobs?state=${event.target.value}`; });
   const list = listPanel(page, "Jobs", {
-    path: "/v1/jobs", query: () => ({ state: filter, total: !session.access.assetPrefixes }), columns: COLUMNS, key: (job) => job.jobId, empty: "There are no such jobs.",
+    path: "/v1/jobs", query: () => ({ state: filter, total: !session.access.assetPrefixes }), columns: columns(), key: (job) => job.jobId, empty: "There are no such jobs.",
     tools: [pick, createAction(page)],
   });
   page.on("jobs", ({ job, type }) => {
@@ -75,7 +75,7 @@ export function jobPage(page) {
     setText(title.firstChild, `Job ${name(job)}`);
     replace(bar, state(job), progress(job));
     setText(problem, job.error?.message ?? "");
-    summary.update(pick(job, SUMMARY));
+    summary.update(pick(job, session.hasFleet ? `${SUMMARY} node` : SUMMARY));
     if (retry) retry.disabled = !hasEnded(job) || job.state === "succeeded";
     if (cancel) cancel.disabled = hasEnded(job);
     if (known === failures(job)) return;

@@ -6,6 +6,7 @@ import { button, form, submitButton, textField } from "./view.js";
 import { assetPage } from "./asset.js";
 import { assetsPage } from "./assets.js";
 import { fillsPage } from "./fills.js";
+import { fleetPage } from "./fleet.js";
 import { jobPage, jobsPage } from "./jobs.js";
 import { originsPage } from "./origins.js";
 import { overviewPage } from "./overview.js";
@@ -18,6 +19,7 @@ const PAGES = {
   assets: [[assetsPage, "GET /v1/assets"], [assetPage, "GET /v1/assets/{assetId}", "GET /v1/assets/{assetId}/map"]],
   jobs: [[jobsPage, "GET /v1/jobs/{jobId}"], [jobPage, "GET /v1/jobs/{jobId}", "GET /v1/jobs/{jobId}/items"]],
   fills: [[fillsPage, "GET /v1/fills"]],
+  fleet: [[fleetPage, "GET /v1/fleet"]],
   policy: [[policyPage, "GET /v1/policy", "GET /v1/policy/curve", "POST /v1/policy/simulations", "GET /v1/stats", "GET /v1/evictions", "GET /v1/evictions/next"]],
   origins: [[originsPage, "GET /v1/origins", "GET /v1/stats"]],
   problems: [[problemsPage, "GET /v1/events"]],
@@ -92,7 +94,7 @@ class Page {
 function showPage() {
   const [path, query] = location.hash.slice(2).split("?");
   const [wanted, argument] = path.split("/");
-  const names = Object.keys(PAGES).filter((each) => session.can(PAGES[each][0].slice(1)));
+  const names = Object.keys(PAGES).filter((each) => session.can(PAGES[each][0].slice(1)) && (each !== "fleet" || session.hasFleet));
   const name = Object.hasOwn(PAGES, wanted) ? wanted : names[0] ?? "overview";
   const [show, ...needs] = PAGES[name].at(argument ? -1 : 0);
   const title = (text) => text[0].toUpperCase() + text.slice(1);
