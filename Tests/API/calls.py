@@ -32,7 +32,7 @@ def operations(document):
 
 
 #: Operations that succeed in a fleet with etcd only; Tests/Fleet/state.py calls them.
-NEED_ETCD = {"getFleetPurge", "prefetchItem"}
+NEED_ETCD = {"getFleetPurge", "prefetchItem", "getFleetDigest"}
 
 
 class Calls:
@@ -466,6 +466,7 @@ class Calls:
         self.call("getFleetPurge", 1, status=404, kind="Problem")
         item = self.models.NodeItemRequest.from_dict({"item": {"reference": {"origin": "media", "path": "a"}}, "priority": "low"})
         self.call("prefetchItem", "0" * 32, body=item, status=401, kind="Problem")
+        self.call("getFleetDigest", status=401, kind="Problem")
         for name, state in (("leaveFleet", "leaving"), ("joinFleet", "ready")):
             expect(self.call(name, kind="Fleet").state == state, f"{name}: wrong state")
 

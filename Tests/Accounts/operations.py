@@ -99,6 +99,7 @@ ROWS = {
     "listScrubs": Row("read", "refused"),
     "getScrub": Row("read", "refused", "scrub"),
     "getFleet": Row("read", "refused"),
+    "getFleetDigest": Row("node", "unaffected"),
     "getFleetPurge": Row("read", "refused", status=404, place={"number": "1"}),
     "getFleetStats": Row("read", "refused"),
     "leaveFleet": Row("admin", "refused"),

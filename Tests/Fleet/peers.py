@@ -30,10 +30,10 @@ OLD = "peer-key-" + "o" * 32
 NAME = "DNS:node.fleet.example"
 PARTS = (
     "whole", "parts", "middle", "running", "herd", "cut", "killed", "dead", "silent", "changed", "stale", "weak", "purged",
-    "hostile", "withdrawn", "far", "private", "proof", "mtls", "nodelay", "self", "restart", "leave", "gone", "logs",
+    "hostile", "withdrawn", "far", "private", "proof", "mtls", "nodelay", "self", "restart", "leave", "gone", "many", "logs",
 )  # fmt: skip
-#: Parts with time limits, which a busy machine can exceed: not with --brief.
-TIMED = ("nodelay",)
+#: Parts with time limits, which a busy machine can exceed, and with ten nodes: not with --brief.
+TIMED = ("nodelay", "many")
 
 
 class Files(Upstream):
@@ -70,8 +70,8 @@ class Files(Upstream):
 class Nodes:
     """The services, which know each other, and one URL each that is their own."""
 
-    def __init__(self, program, count=3):
-        self.place, self.program, self.upstream = checks.directory("peers"), program, Files()
+    def __init__(self, program, count=3, name="peers"):
+        self.place, self.program, self.upstream = checks.directory(name), program, Files()
         self.key = self.place / "keys"
         self.key.write_text(f"{KEY}\n{OLD}\n")
         self.all = []
@@ -152,6 +152,113 @@ class SecureNodes:
         fields = {"Larder-Peer": "x", "Range": "bytes=0-99", **({"Authorization": f"Bearer {key}"} if key else {})}
         context = certificates.client_context(self.authority.file, files)
         return self.all[0].send("GET", f"/v1/assets/{asset}/content", fields, tls=context)
+
+
+class Many(Nodes):
+    """Ten nodes, of which each has four files of its own."""
+
+    def __init__(self, program):
+        super().__init__(program, 10, "many")
+        self.names = {number: [f"/many/{number}-{count}.mp4" for count in range(4)] for number in range(1, 11)}
+
+    def read(self, part, number, name):
+        reply = self[number].send("GET", f"/o/media{name}")
+        part(reply.status == 200 and reply.body == body(name), f"node {number} answered {name} with {reply}")
+
+    def requests(self):
+        """The questions of all nodes by result."""
+        sums = dict.fromkeys(("hit", "miss", "timedOut", "failed"), 0)
+        for node in self.all:
+            for peer in node.get("/v1/fleet")["peers"] if node.is_running else []:
+                for result, count in peer["requests"].items():
+                    sums[result] += count
+        return sums
+
+    def asked(self, function):
+        """The questions during a call, by result."""
+        before = self.requests()
+        function()
+        return {result: count - before[result] for result, count in self.requests().items()}
+
+    def digests(self, node):
+        """The number of assets in the digest of each other node; None without one."""
+        peers = node.get("/v1/fleet")["peers"]
+        return {peer["url"]: (peer["digest"] or {}).get("assets") for peer in peers if peer["url"] != node.url}
+
+    def renewed(self, part, wanted):
+        """Waits until all nodes have digests with these numbers of assets."""
+        urls = {node.url: wanted[number] for number, node in enumerate(self.all, 1)}
+
+        def is_renewed(node):
+            return self.digests(node) == {url: count for url, count in urls.items() if url != node.url}
+
+        began = time.monotonic()
+        part.eventually(lambda: all(map(is_renewed, self.all)), f"the digests are not those of {wanted}", 40, 0.2)
+        return time.monotonic() - began
+
+    def proof(self, part):
+        """A digest needs the proof of a node, and is confirmed by its tag."""
+        target, proof = "/v1/fleet/digest", {"Authorization": f"Bearer {KEY}"}
+        for fields in ({}, {"Authorization": "Bearer wrong"}):
+            part.equal(self[1].send("GET", target, fields).code, "unauthorized", f"the code of a digest with {fields}")
+        reply = self[1].send("GET", target, proof)
+        part(reply.status == 200 and reply.body.startswith(b"LCD1"), f"the digest is {reply}")
+        tag = reply.fields.get("etag", "")
+        part.equal(self[1].send("GET", target, {**proof, "If-None-Match": tag}).status, 304, "the status with its tag")
+        part.equal(self[1].send("GET", target, {**proof, "If-None-Match": '"x"'}).status, 200, "the status with another tag")
+
+    def spread(self, part):
+        """Each file that one node has is read at another one."""
+        for number, names in self.names.items():
+            for name in names:
+                self.read(part, number, name)
+        seconds = self.renewed(part, dict.fromkeys(self.names, 4))
+        count = sum(map(len, self.names.values()))
+
+        def read_elsewhere():
+            for number, names in self.names.items():
+                for name in names:
+                    self.read(part, (number + 2) % 10 + 1, name)
+
+        asked = self.asked(read_elsewhere)
+        sent = sum(self.upstream.sent(name) for names in self.names.values() for name in names)
+        part.note(f"all digests were current after {seconds:.1f} s; {count} reads asked {asked}; upstream ÷ union {sent / count / SIZE:.2f}")
+        part.equal(sent, count * SIZE, "the sum of bytes from the upstream")
+        part.equal(asked["hit"], count, "the number of hits")
+        part(asked["miss"] <= count // 4, f"{asked['miss']} of {sum(asked.values())} questions are false positives")
+        part.equal(asked["timedOut"] + asked["failed"], 0, "the number of failed questions")
+        self.renewed(part, dict.fromkeys(self.names, 8))
+
+    def unknown(self, part):
+        """A file that no node has costs no question, but for false positives."""
+        names = [f"/many/new-{count}.mp4" for count in range(8)]
+        asked = self.asked(lambda: [self.read(part, 1, name) for name in names])
+        part(sum(asked.values()) <= 4, f"{len(names)} new files asked {asked}")
+
+    def popular(self, part):
+        """Of many nodes with a file three are asked at most."""
+        name = self.names[1][0]
+        for number in range(2, 8):
+            self.read(part, number, name)
+        part.eventually(lambda: self.explained(9, name) == 3, "not three nodes would be asked", 40, 0.2)
+        asked = self.asked(lambda: self.read(part, 9, name))
+        part(1 <= sum(asked.values()) <= 3 and asked["hit"] >= 1, f"a popular file asked {asked}")
+        part.equal(self.upstream.sent(name), SIZE, "the number of bytes from the upstream for the popular file")
+
+    def explained(self, number, name):
+        """The number of nodes that a read would ask."""
+        return len(self[number].get(f"/v1/explain?origin=media&path={name[1:]}")["source"]["peers"])
+
+    def lost(self, part):
+        """A node whose digest is lost is not asked."""
+        name, node = "/many/lost.mp4", self[10]
+        self.read(part, 10, name)
+        part.eventually(lambda: self.explained(1, name) == 1, "the file is in no digest", 40, 0.2)
+        node.kill()
+        part.eventually(lambda: self.digests(self[1])[node.url] is None, "the digest does not end", 60, 0.5)
+        asked = self.asked(lambda: self.read(part, 1, name))
+        part.equal(sum(asked.values()), 0, f"the number of questions {asked}")
+        part.equal(self.upstream.sent(name), 2 * SIZE, "the number of bytes from the upstream for the lost file")
 
 
 def body(name, first=0, end=SIZE, version=""):
@@ -682,6 +789,20 @@ class Test:
         node.process.terminate()  # a second signal ends the wait
         part.eventually(lambda: not node.is_running, "the second signal does not end the node")
         node.start()
+
+    def many(self, part):
+        """Of nine other nodes at most three with the file in their digest are asked."""
+        many = Many(self.nodes.program)
+        try:
+            many.proof(part)
+            many.spread(part)
+            many.unknown(part)
+            many.popular(part)
+            many.lost(part)
+        finally:
+            for node in many.all:
+                node.kill()
+        part.equal(many.upstream.faults, [], "the list of faults at the upstream")
 
     def logs(self, part):
         """No key in logs, statistics and documents; the access log names reads of nodes."""

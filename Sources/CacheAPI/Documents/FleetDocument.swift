@@ -8,6 +8,14 @@ package struct FleetDocument: Codable {
         package var url, state: String
         package var lastError: String?
         package var requests: Requests
+        /// Null: all nodes are asked for each asset, or none of this one is current.
+        package var digest: Digest?
+
+        /// The digest of the node's cache.
+        package struct Digest: Codable {
+            package var assets: Int
+            package var ageSeconds: Double
+        }
 
         /// The results of requests for bytes at hand.
         package struct Requests: Codable {
@@ -98,7 +106,8 @@ extension FleetDocument.Peer {
         self.init(
             url: peer.node, state: state, lastError: peer.lastError,
             requests: Requests(
-                hit: count(.hit), miss: count(.miss), timedOut: count(.timedOut), failed: count(.failed)))
+                hit: count(.hit), miss: count(.miss), timedOut: count(.timedOut), failed: count(.failed)),
+            digest: peer.digest.map { Digest(assets: $0.assets, ageSeconds: $0.age.documentSeconds) })
     }
 }
 

@@ -31,16 +31,35 @@ struct FleetController: Controller {
             controller.cache.leaveFleet(false)
             return .json(controller.document)
         },
+        Route(.get, "/v1/fleet/digest", .node) { try await $0.digest($1, $2) },
         Route(.post, "/v1/assets/{assetId}/prefetch", .node, readsQuery: true) { try await $0.prefetch($1, $2) },
     ]
 
-    /// Fetches an item of a job that another node runs. The lines of the response are those of ``NodeItemRun``.
-    private func prefetch(_ request: Request, _ context: APIContext) async throws -> Response {
+    /// Throws `.unauthorized` unless the request proves a node.
+    private func requireNode(_ context: APIContext) throws(CacheError) {
         guard live.values.peers.admit(context.call.credentials) else {
             throw CacheError(
                 .unauthorized, "The request proves no node of the fleet; check fleet.keyFile.",
                 challenge: context.call.credentials.bearerToken == nil ? nil : BearerChallenge.invalidToken)
         }
+    }
+
+    /// The digest of this node's cache: 200, or 304 if the other node has it.
+    private func digest(_ request: Request, _ context: APIContext) async throws -> Response {
+        try requireNode(context)
+        let digest = try await cache.ownDigest.current()
+        let headers: HTTPFields = [
+            .eTag: digest.tag, .cacheControl: "no-store", .contentType: "application/octet-stream",
+        ]
+        guard request.headers[.ifNoneMatch] != digest.tag else {
+            return Response(status: .notModified, headers: headers)
+        }
+        return Response(status: .ok, headers: headers, body: .document(ByteBuffer(bytes: digest.bytes)))
+    }
+
+    /// Fetches an item of a job that another node runs. The lines of the response are those of ``NodeItemRun``.
+    private func prefetch(_ request: Request, _ context: APIContext) async throws -> Response {
+        try requireNode(context)
         _ = try request.query(accepting: [])
         _ = try context.assetID()
         let order = try await request.json(upTo: live.values.limits.bodyBytes) { json, _ in

@@ -41,6 +41,8 @@ package final class AssetCache: Sendable {
 
     /// Serves content.
     package let reader: ContentReader
+    /// The digest of the cache for other nodes.
+    package let ownDigest: OwnDigest
     package let prober: Prober
     package let lister: UpstreamLister
     package let media: MediaInspector
@@ -103,6 +105,7 @@ package final class AssetCache: Sendable {
                 upstream: upstreams.client, loopName: upstreams.loopName, uptime: uptime,
                 wallClock: dependencies.wallClock, logger: dependencies.logger),
             wallClock: dependencies.wallClock, uptime: uptime, random: dependencies.random, logger: dependencies.logger)
+        ownDigest = OwnDigest(context: context)
         let live = LiveCacheSettings(settings)
         let origins = OriginTable(absolute: settings.absolute, allowedHosts: settings.allowedHosts)
         resolver = AssetResolver(origins: origins, context: context)
@@ -244,6 +247,7 @@ package final class AssetCache: Sendable {
                 }
             }
             if let fleet = self.fleet { group.addTask { await fleet.run(clock: self.clock) } }
+            group.addTask { await self.peers.renewDigests(clock: self.clock) }
             group.addTask { await self.runMaintenance() }
             group.addTask { await self.scrubber.run(clock: self.clock) }
             group.addTask(priority: .utility) { await self.computeDigests() }

@@ -62,9 +62,10 @@ package final class PeerNodes: Sendable {
     let upstream: any Upstream
     /// The name of this process, by which a node recognises itself (`CDN-Loop`, RFC 8586).
     private let loopName: String
-    private let uptime: @Sendable () -> Duration
+    let uptime: @Sendable () -> Duration
     let wallClock: any WallClock
-    private let logger: Logger
+    let logger: Logger
+    let digests = PeerDigests()
 
     init(
         upstream: any Upstream, loopName: String, uptime: @escaping @Sendable () -> Duration,
@@ -100,10 +101,12 @@ package final class PeerNodes: Sendable {
     /// The state of all nodes, in the order of the settings.
     package var figures: [PeerFigures] {
         let now = uptime()
+        let digests = digests.figures(at: now)
         return state.withLock { state in
             state.settings.nodes.compactMap { state.nodes[$0] }.map { node in
                 var figures = node.figures
                 figures.isSetAside = node.asideUntil > now
+                figures.digest = digests[figures.node]
                 return figures
             }
         }
@@ -205,10 +208,18 @@ package final class PeerNodes: Sendable {
         }
     }
 
-    /// Asks all nodes at once for the bytes of a window. `answered` is called once, on any thread, at the latest after
+    /// Whether there are so many other nodes that only those with an asset in their digest are asked for it.
+    var usesDigests: Bool {
+        state.withLock { state in
+            state.nodes.values.count { !$0.figures.isSelf } > PeerDigests.mostWithout
+        }
+    }
+
+    /// Asks the nodes at once for the bytes of a window. `answered` is called once, on any thread, at the latest after
     /// the time limit of each request.
     func ask(_ question: PeerQuestion, answered: @escaping @Sendable (PeerAnswer) -> Void) {
-        let (settings, nodes) = (state.withLock { $0.settings }, asked(isEncrypted: question.isEncrypted))
+        let settings = state.withLock { $0.settings }
+        let nodes = candidates(for: question.asset, isEncrypted: question.isEncrypted)
         guard !nodes.isEmpty else { return answered(.nothing(next: nil)) }
         let inquiry = PeerInquiry(question, of: self, count: nodes.count, answered: answered)
         for node in nodes {
@@ -234,11 +245,27 @@ package final class PeerNodes: Sendable {
         return request
     }
 
+    /// A request to a node at a path of its API, with the proof of this one.
+    func request(to node: String, at path: String, timeouts: TransferTimeouts) -> UpstreamRequest {
+        let settings = state.withLock { $0.settings }
+        var request = UpstreamRequest(
+            url: node + path, headers: ["CDN-Loop": loopName], originHeaders: proof(settings),
+            originName: Self.questionsName, timeouts: timeouts, maxTransfers: Self.maxQuestions,
+            allowPrivateAddresses: true, tls: settings.tls)
+        request.followsRedirects = false
+        return request
+    }
+
+    private func proof(_ settings: PeerSettings) -> HeaderList {
+        var fields: HeaderList = [Self.field: loopName]
+        if let key = settings.key { fields.append("Authorization", "Bearer \(key)") }
+        return fields
+    }
+
     private func request(
         to node: String, _ question: PeerQuestion, _ window: UpstreamRequest.Window, _ settings: PeerSettings
     ) -> UpstreamRequest {
-        var own: HeaderList = [Self.field: loopName]
-        if let key = settings.key { own.append("Authorization", "Bearer \(key)") }
+        var own = proof(settings)
         for condition in question.conditions.fields { own.append(condition.name, condition.value) }
         var request = UpstreamRequest(
             url: "\(node)/v1/assets/\(question.asset)/content", headers: ["CDN-Loop": loopName], originHeaders: own,

@@ -99,4 +99,13 @@ package struct PeerFigures: Hashable, Sendable {
     /// The message of the last failure; nil: none since the last answer.
     package var lastError: String?
     package var requests: [Result: Int64] = [:]
+    /// The digest of the node's cache; nil: none is needed, or none is current.
+    package var digest: Digest?
+
+    package struct Digest: Hashable, Sendable {
+        /// The number of assets.
+        package var assets: Int
+        /// The time since the node has sent or confirmed it.
+        package var age: Duration
+    }
 }

@@ -128,7 +128,9 @@ extension ContentReader {
         let isShared = target.settings.forwarded.isEmpty && !target.storesNothing
         return Explanation.Source(
             url: place.map { addresses[$0].withoutQuery }, mirrors: mirrors,
-            peers: isShared ? context.peers.asked(isEncrypted: target.settings.isEncrypted) : [], whyNot: whyNot)
+            peers: isShared
+                ? context.peers.candidates(for: target.id, isEncrypted: target.settings.isEncrypted) : [],
+            whyNot: whyNot)
     }
 
     /// The explanation for an asset that the upstream has not described yet: only the first request can be predicted.

@@ -44,7 +44,7 @@ import Testing
             case "/": expected = .nothing
             case "/o/{origin}/{path}", "/v1/content", "/v1/assets/{assetId}/content": expected = .content
             case "/v1/events": expected = .ticketOrRead
-            case "/v1/assets/{assetId}/prefetch": expected = .node
+            case "/v1/assets/{assetId}/prefetch", "/v1/fleet/digest": expected = .node
             default:
                 let isReading = line.method == .get || Self.harmless.contains(name)
                 if Self.writing.contains(name) {

@@ -55,6 +55,22 @@ extension Catalog {
         }
     }
 
+    /// As ``assetIDs(after:limit:)``, only assets with cached bytes.
+    package func cachedAssetIDs(after id: AssetID?, limit: Int) async throws(CacheError) -> [AssetID] {
+        try await read { db in
+            let rows = try Row.fetchCursor(
+                db,
+                sql: """
+                    SELECT id FROM assets WHERE id > ? AND EXISTS (SELECT 1 FROM extents WHERE file = file_serial)
+                    ORDER BY id LIMIT ?
+                    """,
+                arguments: [id.map(RowCoding.blob) ?? Data(), limit])
+            var ids: [AssetID] = []
+            while let row = try rows.next() { ids.append(try RowCoding.assetID(row[0])) }
+            return ids
+        }
+    }
+
     /// Deletes checksums without an extent and damaged checksum rows; returns the number of affected rows.
     package func dropStraySums(of file: Int64) async throws(CacheError) -> Int {
         try await write { db in try ChecksumTable.strays(of: file, dropping: true, db) }
