@@ -8,7 +8,9 @@
 import concurrent.futures
 import json
 import pathlib
+import re
 import statistics
+import subprocess
 import sys
 import threading
 import time
@@ -28,7 +30,7 @@ SECRET = "origin-secret-s3cret"
 PARTS = (
     "origins", "conditions", "policy", "sealed", "rotation", "purge", "asset", "soft", "plan", "limits", "down", "maker",
     "peers", "lost", "alone", "isolated", "conflict", "names", "joined", "missed", "unreadable", "restored", "cluster", "user",
-    "gap", "opening", "storm", "leave", "jobs", "jobChanges", "jobOwners", "jobLimits", "jobRestart", "jobDeath", "jobLost", "speed", "logs",
+    "gap", "opening", "storm", "leave", "jobs", "jobChanges", "jobOwners", "jobLimits", "jobRestart", "jobDeath", "jobLost", "doctor", "speed", "logs",
 )  # fmt: skip
 #: Parts with another etcd or many nodes: not with --brief.
 LONG = ("isolated", "restored", "cluster", "user", "speed", "missed", "storm", "jobLost")
@@ -813,6 +815,37 @@ class Test:
         ratio = self.sent("death", count) / (count * SIZE)
         part(ratio < 1.2, f"the upstream has sent {ratio:.2f} times the bytes of the items")
         part.note(f"upstream ÷ union {ratio:.3f}")
+
+    def doctor(self, part):
+        """`larder doctor` asks each member of etcd, and metrics have the lag of the node."""
+        node, user = self.fleet[1], self.place / "doctor-user"
+        user.write_text("nobody:no-password\n")
+        line = etcd.Line(self.fleet.members[0].port)
+        line.cut()
+
+        def examined(*settings):
+            flags = [word for setting in settings for word in ("--set", setting)]
+            command = [node.program, "doctor", "--online", "--data-directory", self.place / "doctor", *flags]
+            done = subprocess.run(list(map(str, command)), env=node.environment, capture_output=True, text=True, timeout=60)
+            return done.stdout + done.stderr
+
+        member, own = self.fleet.members[0].url, [f"fleet.keyFile={self.fleet.key}", "fleet.name=test"]
+        text = examined(f"fleet.etcd.endpoints={member},{line.url}", *own)
+        part(re.search(rf"{re.escape(member)} answers at revision \d+, with [1-9]\d* keys of the fleet", text),
+             "the member is not named", text)  # fmt: skip
+        part(f"{line.url} does not answer" in text, "the silent member is not named", text)
+        text = examined(f"fleet.etcd.endpoints={member}", f"fleet.etcd.credentialsFile={user}", *own)
+        part("nobody" in text and "no-password" not in text, "the refused user is not named, or the password is shown", text)
+        lag = lambda: float(re.search(r"^larder_fleet_lag_seconds (\S+)$", node.send("GET", "/metrics").body.decode(), re.M)[1])  # noqa: E731
+        part(lag() < 4, f"the lag is {lag()}")
+        self.fleet.cut(1)
+        part.eventually(lambda: lag() > 4, "the lag does not grow")
+        self.fleet.mend(1)
+        part.eventually(lambda: lag() < 4, "the lag stays")
+        alone = process.Larder(self.program, self.place / "doctor", None)
+        (self.place / "doctor").mkdir(exist_ok=True)
+        with alone:
+            part("larder_fleet_lag_seconds " not in alone.send("GET", "/metrics").body.decode(), "a node without etcd has a lag")
 
     def jobLost(self, part):
         """Without etcd no job is accepted, and a running one goes on; its end is stored when etcd returns."""

@@ -182,6 +182,10 @@ extension Figure<StatsReport> {
             .samples { report in
                 report.stats.peers.map { ([("node", $0.node)], $0.isSetAside ? 1 : 0) }
             }),
+        Figure(
+            "fleet_lag_seconds", .gauge, .seconds,
+            "Time since the state of the fleet was read from etcd, or since the start; absent without etcd",
+            .samples { report in report.stats.fleetLag.map { [([], $0.inSeconds)] } ?? [] }),
     ]
 
     private static let circuits: [Figure] = [

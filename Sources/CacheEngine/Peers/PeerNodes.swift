@@ -145,6 +145,12 @@ package final class PeerNodes: Sendable {
         }
     }
 
+    /// The time since the last contact with etcd, or since the start if there was none; nil without etcd.
+    var lag: Duration? {
+        let now = uptime()
+        return state.withLock { $0.applied }.map { now - ($0.contact ?? .zero) }
+    }
+
     /// Whether a node's copies are from after all purges that this node has applied.
     func hasApplied(_ field: String?) -> Bool {
         guard let own = state.withLock({ $0.applied?.purges }) else { return true }

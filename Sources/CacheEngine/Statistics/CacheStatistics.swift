@@ -71,7 +71,7 @@ package final class CacheStatistics: Sendable {
             requestLatencies: context.requestLatencies.snapshot,
             upstreamLatencies: context.upstreamLatencies.snapshot)
         snapshot.store.lockedFiles = Int64(encryption.missingKeyFiles)
-        snapshot.peers = context.peers.figures
+        (snapshot.peers, snapshot.fleetLag) = (context.peers.figures, context.peers.lag)
         snapshot.credentials = Dictionary(uniqueKeysWithValues: accounts)
         return snapshot
     }

@@ -121,6 +121,8 @@ package struct StatsSnapshot: Sendable {
     package var upstreamLatencies: UpstreamLatencySnapshot?
     /// The other nodes of the fleet.
     package var peers: [PeerFigures] = []
+    /// The time since the last contact with etcd; nil without etcd.
+    package var fleetLag: Duration?
     /// Whether the service is ready for requests, which the API enters.
     package var isReady = false
     /// The state of the configuration, which the API enters; nil: it cannot be reloaded.

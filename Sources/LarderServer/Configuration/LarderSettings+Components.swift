@@ -43,11 +43,9 @@ extension LarderSettings {
     /// The settings of the fleet with etcd; nil without etcd.
     private var fleetMember: FleetMember.Settings? {
         guard !fleet.etcdEndpoints.isEmpty else { return nil }
-        let tls = TLSSettings(
-            caFile: fleet.etcdCAFile, certificateFile: fleet.etcdCertificateFile, keyFile: fleet.etcdKeyFile)
         var member = FleetMember.Settings(
             fleet: fleet.name, node: fleet.node ?? Self.hostName, url: fleet.advertise ?? "",
-            etcd: EtcdSettings(endpoints: fleet.etcdEndpoints, tls: tls, user: fleet.etcdUser),
+            etcd: fleet.etcd,
             keys: fleet.keys.map(\.exposed), maxLag: fleet.maxLag, catchUp: fleet.catchUp,
             version: LarderCommand.version)
         member.router = fleet.router
@@ -139,5 +137,13 @@ extension ListenSettings {
             APISettings.TLS.Clients(authoritiesFile: $0, isRequired: clientAuthentication == .required)
         }
         return tls
+    }
+}
+
+extension FleetSettings {
+    /// The client of etcd.
+    var etcd: EtcdSettings {
+        let tls = TLSSettings(caFile: etcdCAFile, certificateFile: etcdCertificateFile, keyFile: etcdKeyFile)
+        return EtcdSettings(endpoints: etcdEndpoints, tls: tls, user: etcdUser)
     }
 }

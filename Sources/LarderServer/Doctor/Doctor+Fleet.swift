@@ -1,5 +1,6 @@
 import CacheAPI
 import CacheCore
+import EtcdClient
 import Foundation
 import Logging
 
@@ -48,6 +49,28 @@ extension Doctor {
             let finding = await ask(subject, url + "/health/live", node, over: upstream)
             findings.append(
                 finding.level == .ok ? .ok(subject, "\(url) answers.") : .warning(subject, finding.sentence))
+        }
+        return findings
+    }
+
+    /// Reads the state of the fleet from each member of etcd, one after the other. The node starts without an answer, so that
+    /// none is an error.
+    static func etcd(_ fleet: FleetSettings, over upstream: any Upstream) async -> [Finding] {
+        let (subject, state) = ("fleet.etcd.endpoints", "/larder/\(fleet.name)/state/")
+        var findings: [Finding] = []
+        for url in fleet.etcdEndpoints {
+            var member = fleet.etcd
+            member.endpoints = [url]
+            do throws(CacheError) {
+                let read = EtcdTransaction([.list(state, keysOnly: true)])
+                let result = try await EtcdClient(member, over: upstream).commit(read)
+                let user = member.user.map { " for the user \($0)" } ?? ""
+                let keys = result.entries.first?.count ?? 0
+                let found = "at revision \(result.revision), with \(keys) keys of the fleet"
+                findings.append(.ok(subject, "\(url) answers\(user) \(found)."))
+            } catch {
+                findings.append(.warning(subject, error.sentence))
+            }
         }
         return findings
     }

@@ -122,7 +122,7 @@ struct Doctor {
             own.allowPrivateAddresses = true
             targets.append(("access.jwt.jwksURL", url, own))
         }
-        let nodes = await Self.nodes(settings, over: pool)
+        let nodes = await Self.nodes(settings, over: pool) + Self.etcd(settings.fleet, over: pool)
         return await withTaskGroup(of: (Int, Finding).self) { group in
             for (index, target) in targets.enumerated() {
                 group.addTask { (index, await Self.ask(target.subject, target.url, target.settings, over: pool)) }
