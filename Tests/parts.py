@@ -91,6 +91,7 @@ def parts(jobs):
         brief("traces"),
         brief("monitoring"),
         brief("client"),
+        brief("jobs"),
         brief("encryption", is_timed=False),
         brief("fleet"),
         brief("peers"),

@@ -69,6 +69,7 @@ ROWS = {
     "createJob": Row("write", "checked", "newJob", fields={"Prefer": "wait=60"}),
     "listJobs": Row("read", "checked", "jobs"),
     "getJob": Row("read", "checked", "job"),
+    "patchJob": Row("write", "checked", "runningJob", body={"priority": "low"}),
     "cancelJob": Row("write", "checked", "runningJob", consumes=True),
     "listJobItems": Row("read", "checked", "job"),
     "retryJob": Row("write", "checked", "endedJob", 202, consumes=True),

@@ -134,7 +134,8 @@ import Testing
         let bodies: [(String, [String])] = [
             ("AssetPatch", AssetPatch.keys), ("ProbeRequest", ProbeRequest.keys), ("ProbeItem", ProbeRequest.itemKeys),
             ("ListingRequest", ListingOrder.keys), ("ListSelectionRequest", ListSelectionDocument.keys),
-            ("CreateJobRequest", CreateJobRequest.keys), ("JobItemRequest", CreateJobRequest.itemKeys),
+            ("CreateJobRequest", CreateJobRequest.keys), ("JobPatch", JobPatch.keys),
+            ("JobItemRequest", CreateJobRequest.itemKeys),
             ("PlayRequest", PlayRequest.keys),
             ("EvictRequest", EvictRequest.keys), ("PurgeRequest", PurgeRequest.members),
             ("ScrubRequest", ScrubRequest.keys), ("SignatureRequest", SignatureRequest.keys),
@@ -192,6 +193,7 @@ import Testing
         _ = try AssetPatch(example("AssetPatch"))
         _ = try ProbeRequest(example("ProbeRequest"))
         _ = try CreateJobRequest(example("CreateJobRequest"), fingerprint: "")
+        _ = try JobPatch(example("JobPatch"))
         _ = try PolicySettings().merging(example("PolicyChange"))
         _ = try EvictRequest(example("EvictRequest"))
         _ = try PurgeRequest(example("PurgeRequest"))

@@ -72,3 +72,26 @@ extension CreateJobRequest.Item: Decodable {
         }
     }
 }
+
+extension JobPatch {
+    private struct Document: Decodable {
+        var priority: JobPriority?
+        var maxBytesPerSecond: Omittable<Limited<Positive>>
+        var deadlineAt: Omittable<Timestamp>
+        var state: State?
+    }
+
+    /// The states that a change can set.
+    private enum State: String, ChoiceCodable { case paused, queued }
+
+    /// The members of the schema.
+    package static var keys: [String] { JSON.keys(of: Document.self) }
+
+    /// Reads the `JobPatch` schema. Null removes a limit; it is an error for other members.
+    package init(_ json: JSON) throws(CacheError) {
+        let document = try json.decode(Document.self)
+        self.init(
+            priority: document.priority, maxBytesPerSecond: document.maxBytesPerSecond.map(\.value),
+            deadlineAt: document.deadlineAt, isPaused: document.state.map { $0 == .paused })
+    }
+}

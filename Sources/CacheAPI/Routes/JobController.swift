@@ -17,10 +17,11 @@ struct JobController: Controller {
         Route(.post, "/v1/jobs", .scope(.write), limits: .checked) { try await $0.submit($1, $2) },
         Route(.get, "/v1/jobs", .scope(.read), readsQuery: true, limits: .checked) { try await $0.list($1, $2) },
         Route(.get, "/v1/jobs/{jobId}", .scope(.read), limits: .checked) {
-            .json(JobDocument(try await $0.jobs.job($0.id($2))))
+            .job(try await $0.jobs.job($0.id($2)))
         },
+        Route(.patch, "/v1/jobs/{jobId}", .scope(.write), limits: .checked) { try await $0.change($1, $2) },
         Route(.delete, "/v1/jobs/{jobId}", .scope(.write), limits: .checked) { controller, _, context in
-            .json(JobDocument(try await controller.jobs.cancel(controller.id(context))))
+            .job(try await controller.jobs.cancel(controller.id(context)))
         },
         Route(.get, "/v1/jobs/{jobId}/items", .scope(.read), readsQuery: true, limits: .checked) {
             try await $0.items($1, $2)
@@ -71,6 +72,20 @@ struct JobController: Controller {
         response.headers[.location] = "/v1/jobs/\(job.record.id)"
         response.headers[.preferenceApplied] = "wait=\(wait.components.seconds)"
         return response
+    }
+
+    /// Applies a merge patch (RFC 7396) to the terms of an unfinished job, if the conditions of the request hold.
+    private func change(_ request: Request, _ context: APIContext) async throws -> Response {
+        let id = try await id(context)
+        let patch = try await request.json(upTo: limits.bodyBytes, types: Request.mergePatchTypes) { json, _ in
+            try JobPatch(json)
+        }
+        let conditions = RevisionConditions(request)
+        let job = try await conditions.repeating { () async throws(CacheError) in
+            let condition = try conditions.precondition(at: try await jobs.job(id).record.revision)
+            return try await jobs.change(id, by: patch, if: condition)
+        }
+        return .job(job)
     }
 
     /// The response 202 for an unfinished job.
@@ -160,5 +175,12 @@ struct JobController: Controller {
             throw CacheError(.malformedRequest, "Idempotency-Key must have 1 to 255 visible ASCII characters.")
         }
         return text
+    }
+}
+
+extension Response {
+    /// A job with the revision of its terms as entity tag: progress does not change it, so that a change can name it.
+    fileprivate static func job(_ job: JobSnapshot) -> Response {
+        .json(JobDocument(job), headers: entityTag(job.record.revision))
     }
 }

@@ -1,6 +1,8 @@
 /// The state of a job or an item. A timeout is a state of its own, not a case of `failed`.
 package enum JobState: String, Hashable, Sendable, CaseIterable {
     case queued, running
+    /// Of jobs only: a client has stopped the job until it is resumed.
+    case paused
     /// Of items only: a cause prevents the run (``ItemWait``).
     case waiting
     case succeeded, failed, timedOut, cancelled
@@ -10,7 +12,7 @@ package enum JobState: String, Hashable, Sendable, CaseIterable {
 
     package var isFinished: Bool {
         switch self {
-        case .queued, .running, .waiting: false
+        case .queued, .running, .paused, .waiting: false
         case .succeeded, .failed, .timedOut, .cancelled: true
         }
     }
@@ -70,6 +72,8 @@ package struct JobRecord: Hashable, Sendable {
     package var startedAt: Timestamp?
     package var finishedAt: Timestamp?
     package var error: RecordedError?
+    /// The number of the state of its ``terms``, from 1 on. Each change by a client and each retry increases it.
+    package var revision: Int64
     package var items: [JobItemRecord]
 
     package init(
@@ -77,7 +81,7 @@ package struct JobRecord: Hashable, Sendable {
         supersedes: Bool = false, priority: JobPriority = .normal, owner: TokenOwner? = nil,
         maxBytesPerSecond: Int64? = nil, timeout: Duration? = nil,
         deadlineAt: Timestamp? = nil, createdAt: Timestamp, startedAt: Timestamp? = nil, finishedAt: Timestamp? = nil,
-        error: RecordedError? = nil, items: [JobItemRecord] = []
+        error: RecordedError? = nil, revision: Int64 = 1, items: [JobItemRecord] = []
     ) {
         self.id = id
         self.state = state
@@ -93,6 +97,7 @@ package struct JobRecord: Hashable, Sendable {
         self.startedAt = startedAt
         self.finishedAt = finishedAt
         self.error = error
+        self.revision = revision
         self.items = items
     }
 }

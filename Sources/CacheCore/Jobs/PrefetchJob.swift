@@ -7,7 +7,7 @@ struct PrefetchJob: Sendable {
 
     /// The order of jobs; the least is first.
     struct Place: Comparable {
-        let priority: JobPriority
+        var priority: JobPriority
         /// The number of the job's latest run. Jobs of equal priority take turns by it.
         var turn: UInt64
         /// The number of the job in the order of arrival.
@@ -35,6 +35,8 @@ struct PrefetchJob: Sendable {
     private var unmeasured: Deque<Int> = []
     /// The number of the run of each running item.
     private(set) var running: [Int: UInt64] = [:]
+    /// The numbers of the runs that were stopped and have not ended. Until then, no item starts: one could be the same.
+    private var stopping: Set<UInt64> = []
     private(set) var tally = JobTally()
     private var meter = RateMeter()
     /// The number of asset changes of each item.
@@ -60,7 +62,7 @@ struct PrefetchJob: Sendable {
         if record.state == .running { self.record.state = .queued }
         for index in record.items.indices {
             if record.items[index].state == .running { self.record.items[index].state = .queued }
-            if record.items[index].state == .waiting, let wait = record.items[index].wait {
+            if record.state != .paused, record.items[index].state == .waiting, let wait = record.items[index].wait {
                 enter(index, wait)
             } else if !self.record.items[index].state.isFinished {
                 self.record.items[index].state = .queued
@@ -126,7 +128,13 @@ struct PrefetchJob: Sendable {
     // MARK: Running
 
     /// Whether an item can start. A job with a rate limit runs one item at a time.
-    var canBegin: Bool { !queued.isEmpty && (record.maxBytesPerSecond == nil || running.isEmpty) }
+    var canBegin: Bool { !queued.isEmpty && canRun }
+
+    /// Whether the job permits another run.
+    private var canRun: Bool { !isHeld && stopping.isEmpty && (record.maxBytesPerSecond == nil || running.isEmpty) }
+
+    /// Whether no item may run now.
+    var isHeld: Bool { record.state == .paused }
 
     /// Starts the next queued item; nil if there is none.
     mutating func begin(number: UInt64, at now: Moment) -> Run? {
@@ -172,6 +180,7 @@ struct PrefetchJob: Sendable {
         _ run: Run, _ outcome: PrefetchSchedule.Outcome, within limits: PrefetchSchedule.Limits,
         repeatingAt retryAt: Timestamp? = nil, at now: Moment
     ) -> Bool {
+        stopping.remove(run.number)
         guard running[run.item] == run.number else { return false }
         running[run.item] = nil
         switch outcome {
@@ -206,6 +215,45 @@ struct PrefetchJob: Sendable {
         record.state = .queued
         touch(at: now)
         return true
+    }
+
+    /// Takes over the terms, and returns the runs to stop; nil if the job is finished. A pause returns running and waiting
+    /// items to the queue. `restarts`: whether another rate limit restarts the running items, because other nodes run them.
+    mutating func take(_ terms: JobTerms, restarts: Bool, at now: Moment) -> [Run]? {
+        guard !record.state.isFinished else { return nil }
+        let before = record.terms
+        record.terms = terms
+        place.priority = terms.priority
+        var runs: [Run] = []
+        if terms.isPaused {
+            runs = halt(at: now)
+        } else if terms.maxBytesPerSecond != before.maxBytesPerSecond,
+            restarts || (terms.maxBytesPerSecond == nil) != (before.maxBytesPerSecond == nil)
+        {
+            // A run keeps its rate limiter, or has none, until its end.
+            runs = stopRunning(at: now)
+        }
+        setWaitsEnd()
+        touch(at: now)
+        return runs
+    }
+
+    /// Returns the running and the waiting items to the queue, and returns the runs to stop. The waits begin anew later.
+    private mutating func halt(at now: Moment) -> [Run] {
+        for index in waiting.values.joined().sorted(by: >) {
+            putBack(index, at: now)
+            record.items[index].wait = nil
+        }
+        waiting = [:]
+        return stopRunning(at: now)
+    }
+
+    private mutating func stopRunning(at now: Moment) -> [Run] {
+        let runs = running.map { Run(job: record.id, item: $0.key, number: $0.value) }
+        for index in running.keys.sorted(by: >) { putBack(index, at: now) }
+        stopping.formUnion(running.values)
+        running = [:]
+        return runs
     }
 
     /// Ends the job early and returns the runs to stop; nil if the job is finished.
@@ -247,6 +295,12 @@ struct PrefetchJob: Sendable {
         waitsEndAt = min(waitsEndAt ?? end, end)
     }
 
+    /// Sets `waitsEndAt` under changed terms.
+    private mutating func setWaitsEnd() {
+        let since = waiting.values.joined().compactMap { record.items[$0].wait?.since }.min()
+        waitsEndAt = record.timeout == nil && record.deadlineAt == nil ? since.map { $0 + ItemWait.limit } : nil
+    }
+
     /// Lets the next queued items wait while `holds` prevent their runs. Returns whether there were any.
     mutating func holdQueued(by holds: ItemHolds, at now: Moment) -> Bool {
         var hasHeld = false
@@ -265,7 +319,7 @@ struct PrefetchJob: Sendable {
 
     /// Whether the first item of a hold can start.
     func canRepeat(_ hold: ItemWait.Hold) -> Bool {
-        waits(for: hold) && (record.maxBytesPerSecond == nil || running.isEmpty)
+        waits(for: hold) && canRun
     }
 
     /// Starts the first item of a hold; nil if there is none.

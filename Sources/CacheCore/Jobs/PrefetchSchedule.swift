@@ -137,8 +137,14 @@ package struct PrefetchSchedule: Sendable {
     /// The identifiers of the scheduled jobs.
     package var ids: [String] { Array(jobs.keys) }
 
-    /// Whether a job has queued or running items.
-    package var hasRunnable: Bool { jobs.values.contains { $0.runnableCount > 0 } }
+    /// The job without its items; nil if it is not scheduled.
+    package func record(of job: String) -> JobRecord? { jobs[job]?.record.withoutItems }
+
+    /// The terms of the job; nil if it is not scheduled.
+    package func terms(of job: String) -> JobTerms? { jobs[job]?.record.terms }
+
+    /// Whether a job that is not paused has queued or running items.
+    package var hasRunnable: Bool { jobs.values.contains { $0.runnableCount > 0 && !$0.isHeld } }
 
     /// The number of queued, running and waiting items of all jobs.
     package var unfinishedCount: Int { jobs.values.reduce(0) { $0 + $1.unfinishedCount } }
@@ -254,6 +260,7 @@ package struct PrefetchSchedule: Sendable {
     package mutating func takeUnmeasured() -> (job: String, item: JobItemRecord)? {
         guard isOpen, nextJob() == nil else { return nil }
         for id in jobs.values.sorted(by: { $0.place < $1.place }).map(\.record.id) where !isRouted(id) {
+            if jobs[id]?.isHeld == true { continue }
             if let item = jobs[id]?.takeUnmeasured() { return (id, item) }
         }
         return nil
@@ -308,6 +315,19 @@ package struct PrefetchSchedule: Sendable {
     /// Cancels a job and its unfinished items. The fetched bytes stay.
     package mutating func cancel(_ job: String, at now: Moment) -> [Action] {
         end(job, as: .cancelled, because: nil, at: now) + admit(at: now)
+    }
+
+    /// Takes over the terms of a job; nil if it is finished or not scheduled.
+    ///
+    /// - Parameter revision: The terms that these ones replace; nil: any. Nil is returned if they are others.
+    package mutating func take(
+        _ terms: JobTerms, of job: String, over revision: Int64? = nil, at now: Moment
+    ) -> [Action]? {
+        let isRouted = isRouted(job)
+        guard revision == nil || revision == jobs[job]?.record.revision,
+            let runs = jobs[job]?.take(terms, restarts: isRouted, at: now)
+        else { return nil }
+        return runs.map { .stop($0) } + [.changed(job: job)] + admit(at: now)
     }
 
     /// Ends the jobs with an expired timeout or deadline.

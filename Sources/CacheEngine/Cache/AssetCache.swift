@@ -44,7 +44,6 @@ package final class AssetCache: Sendable {
     /// The digest of the cache for other nodes.
     package let ownDigest: OwnDigest
     package let prober: Prober
-    package let lister: UpstreamLister
     package let media: MediaInspector
     package let assets: AssetAdministration
     package let evictions: EvictionAdministration
@@ -58,6 +57,8 @@ package final class AssetCache: Sendable {
     package let fleet: FleetMember?
     /// The recent changes of state and warnings.
     package var events: EventLog { context.events }
+    /// Lists the files of upstreams.
+    package var lister: UpstreamLister { UpstreamLister(of: context, resolver: resolver, clock: clock) }
     /// Starts the spans of requests.
     package var tracer: Tracer { context.tracer }
     /// The fills in progress.
@@ -120,7 +121,6 @@ package final class AssetCache: Sendable {
         reader = ContentReader(
             resolver: resolver, configuration: configuration, settings: live, clock: dependencies.clock)
         prober = Prober(of: context, resolver: resolver, clock: dependencies.clock)
-        lister = UpstreamLister(of: context, resolver: resolver, clock: dependencies.clock)
         media = MediaInspector(of: context, resolver: resolver, settings: live)
         evictions = EvictionAdministration(
             context: context, resolver: resolver, evictor: evictor, encryption: encryption)

@@ -35,6 +35,10 @@ struct FleetJobHead: Codable, Hashable, Sendable {
     var maxBytesPerSecond: Int64?
     var timeoutMilliseconds: Int64?
     var deadlineAt: Timestamp?
+    /// The revision of the terms; nil: 1.
+    var revision: Int64?
+    /// Whether the unfinished job is paused; its ``state`` is `queued` or `running` then. Nil: it is not.
+    var paused: Bool?
     var createdAt: Timestamp
     var startedAt, finishedAt: Timestamp?
     var errorCode, errorMessage: String?
@@ -62,9 +66,10 @@ struct FleetJobHead: Codable, Hashable, Sendable {
         apply(job.record)
     }
 
-    /// Takes over the state of the job at its node.
+    /// Takes over the state of the job at its node, and its terms unless those of the head are later.
     mutating func apply(_ record: JobRecord) {
-        (state, supersedes, deadlineAt) = (record.state.rawValue, record.supersedes, record.deadlineAt)
+        if record.revision >= revision ?? 1 { terms = record.terms }
+        (state, supersedes) = ((record.state == .paused ? .queued : record.state).rawValue, record.supersedes)
         (startedAt, finishedAt) = (record.startedAt, record.finishedAt)
         (errorCode, errorMessage) = (record.error?.code, record.error?.message)
     }
@@ -85,7 +90,23 @@ struct FleetJobHead: Codable, Hashable, Sendable {
         sums = Sums(tally)
     }
 
-    var jobState: JobState { JobState(rawValue: state) ?? .failed }
+    var jobState: JobState {
+        let state = JobState(rawValue: state) ?? .failed
+        return paused == true && !state.isFinished ? .paused : state
+    }
+
+    var terms: JobTerms {
+        get {
+            JobTerms(
+                priority: JobPriority(rawValue: priority) ?? .normal, maxBytesPerSecond: maxBytesPerSecond,
+                deadlineAt: deadlineAt, isPaused: paused ?? false, revision: revision ?? 1)
+        }
+        set {
+            (priority, maxBytesPerSecond) = (newValue.priority.rawValue, newValue.maxBytesPerSecond)
+            (deadlineAt, revision) = (newValue.deadlineAt, newValue.revision)
+            paused = newValue.isPaused ? true : nil
+        }
+    }
 
     var tokenOwner: TokenOwner? { owner?.owner }
 
@@ -96,7 +117,7 @@ struct FleetJobHead: Codable, Hashable, Sendable {
             priority: JobPriority(rawValue: priority) ?? .normal, owner: tokenOwner,
             maxBytesPerSecond: maxBytesPerSecond, timeout: timeoutMilliseconds.map { .milliseconds($0) },
             deadlineAt: deadlineAt, createdAt: createdAt, startedAt: startedAt, finishedAt: finishedAt,
-            error: errorCode.map { RecordedError(code: $0, message: errorMessage ?? "") })
+            error: errorCode.map { RecordedError(code: $0, message: errorMessage ?? "") }, revision: revision ?? 1)
     }
 
     /// `node`: the node that runs the job; nil: none.

@@ -177,6 +177,26 @@ extension FleetJobs {
         throw CacheError(.fleetUnavailable, "The job changes too often to be cancelled: repeat the request.")
     }
 
+    /// Changes the terms of an unfinished job, at whichever node it runs: that node takes them over from etcd. Returns false
+    /// if the fleet has no such job. Throws `.conflict` if it is finished, and the errors of `change`.
+    func change(
+        _ id: String, by change: (JobTerms) throws(CacheError) -> JobTerms
+    ) async throws(CacheError) -> Bool {
+        for _ in 0..<Self.mostAttempts {
+            guard let entry = try await store.entry(id) else { return false }
+            guard !entry.head.jobState.isFinished else { throw PrefetchQueue.finished }
+            var head = entry.head
+            head.terms = try change(entry.head.terms)
+            guard head.terms != entry.head.terms else { return true }
+            head.version = max(head.version + 1, wallClock.now().milliseconds)
+            guard try await store.commit(FleetJobStore.Change(id: id, head: head, revision: entry.revision)) != nil
+            else { continue }
+            if runs(id) { try await refresh() } else { wakeUp() }
+            return true
+        }
+        throw CacheError(.fleetUnavailable, "The job changes too often to be changed by a request: repeat it.")
+    }
+
     /// Runs a finished job again, here. `again`: its new state; nil: it stays as it is. Returns false if the fleet has no
     /// such job.
     func retry(_ id: String, as again: (JobRecord) -> JobRecord?) async throws(CacheError) -> Bool {

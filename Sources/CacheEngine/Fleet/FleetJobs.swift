@@ -149,21 +149,29 @@ final class FleetJobs: Sendable {
         guard let entry = try await store.entry(id), !entry.head.jobState.isFinished else { return drop(id) }
         guard let claim = entry.claim else { return try await resume(id, entry) }
         guard claim.process == store.process else { return drop(id) }
-        state.withLock { state in
+        adopt(id, entry, claim: claim.revision)
+    }
+
+    /// Notes the revisions of a running job in etcd, and takes over terms that another node has changed.
+    private func adopt(_ id: String, _ entry: FleetJobStore.Entry, claim: Int64) {
+        let terms = entry.head.terms
+        let isNew = state.withLock { state in
+            guard let present = state.running[id]?.head.terms.revision else { return false }
             state.running[id]?.revision = entry.revision
-            state.running[id]?.claim = claim.revision
+            state.running[id]?.claim = claim
+            guard terms.revision > present else { return false }
+            state.running[id]?.head.terms = terms
+            return true
         }
+        if isNew { prefetch.take(terms, of: id) }
     }
 
     /// Claims a running job again whose claim has ended with the lease.
     private func resume(_ id: String, _ entry: FleetJobStore.Entry) async throws(CacheError) {
         guard let lease = state.withLock(\.lease),
-            let revision = try await store.claim(id, at: entry.revision, nodeLease: lease)
+            let claim = try await store.claim(id, at: entry.revision, nodeLease: lease)
         else { return }
-        state.withLock { state in
-            state.running[id]?.revision = entry.revision
-            state.running[id]?.claim = revision
-        }
+        adopt(id, entry, claim: claim)
     }
 
     /// Ends the run of a job here: it has ended, or another node runs it.

@@ -122,6 +122,42 @@ package struct PrefetchJobs: Sendable {
         return try await prefetch.job(id)
     }
 
+    /// Changes the terms of an unfinished job; the change is durable when this returns.
+    ///
+    /// - Parameter condition: Compared with the revision of the job.
+    ///
+    /// Throws `.conflict` for a finished job, `.preconditionFailed`, `.invalidField` for a deadline that has passed, and
+    /// `.notFound`.
+    package func change(
+        _ id: String, by patch: JobPatch, if condition: Precondition = .none
+    ) async throws(CacheError) -> JobSnapshot {
+        let now = wallClock.now()
+        func changed(_ terms: JobTerms) throws(CacheError) -> JobTerms {
+            if case .revision(let revision) = condition, revision != terms.revision {
+                throw CacheError(
+                    .preconditionFailed,
+                    "If-Match does not match the job: its ETag is \"\(terms.revision)\" now; read it again.")
+            }
+            return try patch.applied(to: terms, at: now)
+        }
+        if let fleet = prefetch.fleet, try await catalog.jobSnapshot(id) == nil {
+            guard try await fleet.change(id, by: changed) else { throw PrefetchQueue.unknown(id) }
+            return try await prefetch.job(id)
+        }
+        try await prefetch.loadUnfinishedJobs()
+        while true {
+            guard let record = prefetch.look({ $0.record(of: id) }), !record.state.isFinished else {
+                _ = try await prefetch.job(id)
+                throw PrefetchQueue.finished
+            }
+            let terms = try changed(record.terms)
+            guard terms != record.terms else { return try await prefetch.job(id) }
+            if prefetch.take(terms, of: id, over: record.revision) { break }
+        }
+        try await prefetch.saveTerms(of: id)
+        return try await prefetch.job(id)
+    }
+
     /// Queues the items again that failed, timed out or were cancelled. A deadline that has passed is removed. If the
     /// job supersedes, it ends the unfinished jobs of its queue in the same transaction.
     ///
@@ -205,6 +241,7 @@ extension JobRecord {
         again.startedAt = nil
         again.finishedAt = nil
         again.error = nil
+        again.revision += 1
         if let deadlineAt, deadlineAt <= now { again.deadlineAt = nil }
         return again
     }

@@ -237,10 +237,13 @@ final class PrefetchQueue: Sendable {
 
     /// The rate limiter that all items of a job share; nil if the job has no limit.
     func pace(of job: String) -> PrefetchRateLimiter? {
-        let (clock, uptime, now) = (clock, uptime, moment)
+        let (clock, uptime) = (clock, uptime)
         return state.withLock { state in
+            guard let limit = state.schedule.terms(of: job)?.maxBytesPerSecond else {
+                state.paces[job] = nil
+                return nil
+            }
             if let pace = state.paces[job] { return pace }
-            guard let limit = state.schedule.progress(of: job, at: now)?.record.maxBytesPerSecond else { return nil }
             let pace = PrefetchRateLimiter(bytesPerSecond: limit, clock: clock, uptime: uptime)
             state.paces[job] = pace
             return pace
@@ -262,6 +265,17 @@ final class PrefetchQueue: Sendable {
         guard var job = look({ $0.progress(of: id, at: now) }) else { return nil }
         if let fleet, fleet.runs(id) { job.place = JobSnapshot.Place(node: fleet.store.node) }
         return job
+    }
+
+    /// Takes over the terms of a scheduled job, and its rate limit.
+    ///
+    /// - Parameter revision: The terms that these ones replace; nil: any. False is returned if the job has others, is
+    ///   finished, or is not scheduled.
+    @discardableResult
+    func take(_ terms: JobTerms, of job: String, over revision: Int64? = nil) -> Bool {
+        guard change({ $0.take(terms, of: job, over: revision, at: $1) ?? [] }) else { return false }
+        if let limit = terms.maxBytesPerSecond { state.withLock({ $0.paces[job] })?.change(to: limit) }
+        return true
     }
 
     // MARK: Items of other nodes
@@ -307,6 +321,9 @@ final class PrefetchQueue: Sendable {
             try await cache.resolver.key(of: id)
         }
     }
+
+    /// The error for a change of a finished job.
+    static let finished = CacheError(.conflict, "The job has ended: retry it, or create another one.")
 
     /// The error for a job that does not exist.
     static func unknown(_ id: String) -> CacheError { CacheError(.notFound, "There is no job \(id).") }
@@ -356,6 +373,17 @@ final class PrefetchQueue: Sendable {
         }
         releaseFinishedClaims()
         saveSoon()
+    }
+
+    /// Saves changed terms of a job: they are durable when this returns.
+    func saveTerms(of job: String) async throws(CacheError) {
+        guard fleet?.runs(job) != true else { return try await saveChanges() }
+        let isSaved = try await saving.pass { () async throws(CacheError) in
+            // A job that has ended meanwhile is saved after its items.
+            guard let record = look({ $0.record(of: job) }), !record.state.isFinished else { return false }
+            return try await catalog.updateJob(record)
+        }
+        if isSaved { saveSoon() } else { try await saveChanges() }
     }
 
     // MARK: Observing

@@ -75,17 +75,21 @@ extension Catalog {
         }
     }
 
-    /// Returns the queued and running jobs with all their items, oldest job first.
+    /// Returns the unfinished jobs with all their items, oldest job first.
     package func unfinishedJobs() async throws(CacheError) -> [JobRecord] {
         let secrets = secrets
         return try await read { db in
             let rows = try Row.fetchAll(
-                db, sql: "SELECT * FROM jobs WHERE state IN ('queued', 'running') ORDER BY sequence")
+                db, sql: "SELECT * FROM jobs WHERE state IN (\(Self.unfinishedStates)) ORDER BY sequence")
             return try rows.map {
                 try JobRow.record($0, items: Self.items(ofJob: $0["sequence"], db, secrets), secrets: secrets)
             }
         }
     }
+
+    /// The states of unfinished jobs, as an SQL list.
+    private static let unfinishedStates = JobState.ofJobs.filter { !$0.isFinished }.map { "'\($0.rawValue)'" }
+        .joined(separator: ", ")
 
     /// Returns the number of jobs per state. States without jobs are absent.
     package func jobCounts() async throws(CacheError) -> [JobState: Int] {
@@ -132,7 +136,7 @@ extension Catalog {
         guard job.supersedes else { return [] }
         let rows = try Row.fetchAll(
             db,
-            sql: "SELECT id, sequence FROM jobs WHERE queue = ? AND state IN ('queued', 'running') ORDER BY sequence",
+            sql: "SELECT id, sequence FROM jobs WHERE queue = ? AND state IN (\(unfinishedStates)) ORDER BY sequence",
             arguments: [job.queue])
         let error = RecordedError.superseded(by: job.id)
         for row in rows {

@@ -24,6 +24,12 @@ enum JobRow {
         Column("finished_at", \.finishedAt, ColumnCodec.timestamp.orNull),
         Column("error_code", encode: { job, _ in job.error?.code }, decode: { row, _, job in job.error = error(row) }),
         Column("error_message", encode: { job, _ in job.error?.message }),
+        Column(
+            "plan", encode: { job, _ in try StoredPlan(job).map(RowCoding.json) },
+            decode: { row, _, job in
+                guard let text = row["plan"] as String? else { return }
+                (try RowCoding.value(json: text) as StoredPlan).restore(to: &job)
+            }),
     ]
 
     /// The columns of `job_items`, except `job`.
@@ -96,6 +102,20 @@ private struct StoredLimits: Codable {
         guard limits.isLimited else { return nil }
         (origins, prefixes) = (limits.origins?.sorted(), limits.prefixes)
     }
+}
+
+/// The terms of a job that have no column of their own, as JSON.
+private struct StoredPlan: Codable {
+    /// Nil: 1.
+    var revision: Int64?
+
+    /// Nil for the terms of most jobs.
+    init?(_ job: JobRecord) {
+        guard job.revision != 1 else { return nil }
+        revision = job.revision
+    }
+
+    func restore(to job: inout JobRecord) { job.revision = revision ?? 1 }
 }
 
 /// A job item's reference, tags, pin and wait as JSON. It is always sealed, because its URL may be signed.

@@ -6,6 +6,7 @@ enum Migrations {
     static let all: [(name: String, sql: String)] = [
         ("v1", v1), ("v2", v2), ("v3", v3), ("v4", v4), ("v5", v5), ("v6", v6), ("v7", v7), ("v8", v8),
         ("v9", v9), ("v10", v10), ("v11", v11), ("v12", v12), ("v13", v13), ("v14", v14), ("v15", v15),
+        ("v16", v16),
     ]
 
     /// A GRDB migrator with all migrations.
@@ -243,7 +244,7 @@ enum Migrations {
     private static let v12 = """
         ALTER TABLE jobs ADD COLUMN owner TEXT;
         ALTER TABLE jobs ADD COLUMN owner_limits TEXT;
-        \(ChecksummedTable.jobs.migration(from: ChecksummedTable.jobsUntilV11))
+        \(ChecksummedTable.jobsUntilV15.migration(from: ChecksummedTable.jobsUntilV11))
         """
 
     /// From this version on, items of jobs can have the state `waiting`, with their wait in the sealed reference. Earlier
@@ -288,5 +289,11 @@ enum Migrations {
             nonce INTEGER NOT NULL,
             PRIMARY KEY (file, start)
         ) STRICT, WITHOUT ROWID;
+        """
+
+    /// The revision of a job's terms as JSON. From this version on, jobs can have the state `paused`.
+    private static let v16 = """
+        ALTER TABLE jobs ADD COLUMN plan TEXT;
+        \(ChecksummedTable.jobs.migration(from: ChecksummedTable.jobsUntilV15))
         """
 }

@@ -144,6 +144,9 @@ final class CurlConnection {
             options.append((CURLOPT_POST, 1))
             texts.append((CURLOPT_COPYPOSTFIELDS, request.body ?? ""))
         case .delete: texts.append((CURLOPT_CUSTOMREQUEST, request.method.rawValue))
+        case .patch:
+            texts.append((CURLOPT_CUSTOMREQUEST, request.method.rawValue))
+            texts.append((CURLOPT_COPYPOSTFIELDS, request.body ?? ""))
         }
         let codes =
             options.map { larder_easy_set_long(easy, $0.0, $0.1) }

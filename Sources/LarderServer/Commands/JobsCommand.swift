@@ -2,11 +2,14 @@ import ArgumentParser
 import CacheAPI
 import CacheCore
 
-/// `larder jobs`: lists, shows, cancels and retries the prefetch jobs of a running service.
+/// `larder jobs`: lists, shows, changes, cancels and retries the prefetch jobs of a running service.
 struct JobsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "jobs", abstract: "List, show, cancel and retry the jobs of a running service.",
-        subcommands: [JobsListCommand.self, JobsCancelCommand.self, JobsRetryCommand.self],
+        commandName: "jobs", abstract: "List, show, change, cancel and retry the jobs of a running service.",
+        subcommands: [
+            JobsListCommand.self, JobsPauseCommand.self, JobsResumeCommand.self, JobsSetCommand.self,
+            JobsCancelCommand.self, JobsRetryCommand.self,
+        ],
         defaultSubcommand: JobsListCommand.self)
 }
 

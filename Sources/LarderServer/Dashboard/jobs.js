@@ -4,13 +4,13 @@ import { session } from "./api.js";
 import { count, moment, pick } from "./format.js";
 import { action, announce, ask, assetLink, badge, checkField, dialog, facts, field, FieldError, form, grid, heading, keyLink, link, listPanel, meter, numberField, numbers, pair, panel, selectField, submitButton, table, textField, words } from "./view.js";
 
-const STATES = ["queued", "running", "succeeded", "failed", "timedOut", "cancelled"];
+const STATES = ["queued", "running", "paused", "succeeded", "failed", "timedOut", "cancelled"];
 const SUMMARY = "itemsTotal itemsDone itemsWaiting itemsFailed itemsTimedOut itemsCancelled bytesTotal bytesDone bytesFromCache bytesFromUpstream bytesPerSecond maxBytesPerSecond etaSeconds priority queue createdAt finishedAt deadlineAt";
 const MOST_PAGES = 10;
 export const CREATE = "POST /v1/jobs";
 
 const name = (job) => job.label ?? job.jobId.slice(0, 12);
-const hasEnded = (job) => STATES.indexOf(job.state) > 1;
+const hasEnded = (job) => STATES.indexOf(job.state) > 2;
 const failures = (job) => job.itemsFailed + job.itemsTimedOut + job.itemsCancelled;
 const isLate = (job) => !hasEnded(job) && Date.now() + job.etaSeconds * 1000 > Date.parse(job.deadlineAt ?? "");
 const state = (job) => make("span", badge(job.state), isLate(job) && badge("deadline at risk", "warn"));
@@ -51,13 +51,17 @@ export function jobsPage(page) {
 export function jobPage(page) {
   const path = `/v1/jobs/${page.argument}`;
   const [bar, problem, summary, title] = [make("p"), make("p.problem"), facts(), heading("Job", link("#/jobs", "Jobs"))];
-  const act = async (method, tail) => {
-    show(await page.send(method, path + tail));
+  const act = async (method, tail, body) => {
+    show(await page.send(method, path + tail, body));
     page.update();
   };
+  const CHANGE = "PATCH /v1/jobs/{jobId}";
+  const pause = action(CHANGE, "Pause", () => act("PATCH", "", { state: "paused" }));
+  const resume = action(CHANGE, "Resume", () => act("PATCH", "", { state: "queued" }));
+  const change = action(CHANGE, "Change…", async () => changeJob(page, await page.get(path), act));
   const retry = action("POST /v1/jobs/{jobId}/retry", "Retry", () => act("POST", "/retry"));
   const cancel = action("DELETE /v1/jobs/{jobId}", "Cancel", async () => ask(page, "Cancel this job?", "Its running transfers are stopped. Fetched bytes stay.", "Keep the job", "Cancel the job", () => act("DELETE", "")), "danger");
-  const jobPanel = panel("Progress", { tools: [retry, cancel] }, bar, problem, summary.element);
+  const jobPanel = panel("Progress", { tools: [pause, resume, change, retry, cancel] }, bar, problem, summary.element);
   const causes = table("Causes of failures", [...numbers("items"), ...numbers("cause", "text"), ...words("code"), ...numbers("firstItem", "text mono")],
     ({ cause }) => cause, "No item has failed.");
   const causePanel = panel("Causes of failures", {}, causes.element);
@@ -77,7 +81,9 @@ export function jobPage(page) {
     setText(problem, job.error?.message ?? "");
     summary.update(pick(job, session.hasFleet ? `${SUMMARY} node` : SUMMARY));
     if (retry) retry.disabled = !hasEnded(job) || job.state === "succeeded";
-    if (cancel) cancel.disabled = hasEnded(job);
+    for (const button of [cancel, change]) if (button) button.disabled = hasEnded(job);
+    if (pause) pause.hidden = hasEnded(job) || job.state === "paused";
+    if (resume) resume.hidden = job.state !== "paused";
     if (known === failures(job)) return;
     known = failures(job);
     loadCauses();
@@ -122,14 +128,25 @@ export function newJob(page, assetId) {
     checkField("Pin the assets", "pinned"));
 }
 
-function jobRequest({ targets = "", ranges, start, seconds, tags, rate: limit, deadline, pinned, ...rest }, assetId) {
+// Asks for another priority and other limits of an unfinished job.
+function changeJob(page, job, act) {
+  const local = (at) => new Date(Date.parse(at) - new Date(at).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+  dialog(page, "Change this job", "Change the job", async ({ priority, ...limits }) => act("PATCH", "", { priority, ...jobLimits(limits) }),
+    pair(selectField("Priority", "priority", ["normal", "low", "high"], job.priority), numberField("Maximum rate, MiB/s", "rate", { least: 0.001, value: job.maxBytesPerSecond ? job.maxBytesPerSecond / 2 ** 20 : "" })),
+    pair(textField("Deadline", "deadline", { type: "datetime-local", value: job.deadlineAt ? local(job.deadlineAt) : "" })));
+}
+
+const jobLimits = ({ rate: limit, deadline }) => ({
+  maxBytesPerSecond: limit ? Math.round(limit * 2 ** 20) : null, deadlineAt: deadline ? new Date(deadline).toISOString() : null,
+});
+
+function jobRequest({ targets = "", ranges, start, seconds, tags, rate, deadline, pinned, ...rest }, assetId) {
   if (seconds && ranges) throw new FieldError("ranges", "A job has either ranges or a time to play.");
   if (start && !seconds) throw new FieldError("seconds", "The time to play is missing.");
   const part = seconds ? { play: { startSeconds: start ?? 0, seconds } } : { ranges: ranges?.split(/\s+/) ?? [] };
   const items = assetId ? [{ assetId }] : targets.split("\n").filter((line) => line.trim()).map(readTarget);
   return {
-    ...rest, items: items.map((item) => ({ ...item, ...part })), tags: splitTags(tags), pinned: pinned === "on",
-    maxBytesPerSecond: limit ? Math.round(limit * 2 ** 20) : null, deadlineAt: deadline ? new Date(deadline).toISOString() : null,
+    ...rest, items: items.map((item) => ({ ...item, ...part })), tags: splitTags(tags), pinned: pinned === "on", ...jobLimits({ rate, deadline }),
   };
 }
 

@@ -11,7 +11,7 @@ import Testing
     private static let writing: Set<String> = [
         "PATCH /v1/assets/{assetId}", "DELETE /v1/assets/{assetId}", "DELETE /v1/assets/{assetId}/extents",
         "POST /v1/assets/{assetId}/cancel", "DELETE /v1/fills/{fillId}", "POST /v1/jobs", "DELETE /v1/jobs/{jobId}",
-        "POST /v1/jobs/{jobId}/retry", "POST /v1/purges", "POST /v1/purges/{planId}/commit",
+        "PATCH /v1/jobs/{jobId}", "POST /v1/jobs/{jobId}/retry", "POST /v1/purges", "POST /v1/purges/{planId}/commit",
         "DELETE /v1/purges/{planId}",
     ]
     /// Routes that change something and need the scope `read` only.

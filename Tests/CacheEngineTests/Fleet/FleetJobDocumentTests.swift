@@ -103,6 +103,27 @@ struct FleetJobDocumentTests {
         #expect(read.jobState == .cancelled && read.sums.tally[.cancelled] == 3 && read.sums.tally[.queued] == 0)
     }
 
+    @Test("The terms of a head are those of its last change")
+    func headsKeepChangedTerms() throws {
+        var record = JobRecord(id: "job", state: .running, createdAt: Timestamp(milliseconds: 1000))
+        var head = FleetJobHead(
+            JobSnapshot(record: record, tally: JobTally(), version: 1), items: 1, chunks: [], lease: 1)
+        head.terms = JobTerms(priority: .low, maxBytesPerSecond: 9, isPaused: true, revision: 2)
+
+        head.apply(record)
+        #expect(
+            head.jobState == .paused && head.terms.priority == .low, "progress at an earlier revision changes nothing")
+
+        record.terms = head.terms
+        head.apply(record)
+        let read = try JSONParser.parse(head.jsonBytes).decode(FleetJobHead.self, isStrict: false)
+        #expect(read.state == "queued" && read.record("job") == record)
+
+        record.state = .cancelled
+        head.apply(record)
+        #expect(head.jobState == .cancelled)
+    }
+
     @Test("The place in a list of jobs is read back from its cursor")
     func placesAreCursors() throws {
         var place = try FleetJobPlace(nil)

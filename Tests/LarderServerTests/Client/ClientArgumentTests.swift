@@ -51,6 +51,9 @@ import Testing
     func theListOfJobsIsTheDefault() throws {
         let all: JobsListCommand = try parsed("jobs --state failed --label x")
         let one: JobsListCommand = try parsed("jobs 80173b44978bc8aea25dbfba0120ced2 --json")
+        let changed: JobsSetCommand = try parsed(
+            "jobs set 80173b44978bc8aea25dbfba0120ced2 --priority high --rate 4MiB --deadline none")
+        #expect(changed.body == ["priority": "high", "maxBytesPerSecond": 4_194_304, "deadlineAt": .null])
         let cancelled: JobsCancelCommand = try parsed("jobs cancel 80173b44978bc8aea25dbfba0120ced2")
 
         #expect(all.state == .failed && all.label == "x" && all.job == nil)

@@ -25,6 +25,9 @@ struct ChecksummedTable {
             """)
 
     static let jobs = ChecksummedTable(
+        name: "jobs", key: ["sequence"], columns: jobsUntilV15.columns + ", plan")
+
+    static let jobsUntilV15 = ChecksummedTable(
         name: "jobs", key: ["sequence"], columns: jobsUntilV11.columns + ", owner, owner_limits")
 
     static let jobsUntilV11 = ChecksummedTable(

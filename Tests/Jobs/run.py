@@ -1,0 +1,32 @@
+#!/usr/bin/env python3
+"""Jobs over time, with a real service and upstreams whose rate is limited: pauses, deadlines, times.
+
+    run.py --larder .build/debug/larder
+    run.py --larder .build/debug/larder --only pause,deadlines
+"""
+
+import pathlib
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import change  # noqa: E402
+from harness import checks  # noqa: E402
+
+CASES = [*change.CASES]
+
+
+def main():
+    parser = checks.arguments(__doc__, [function.__name__ for function in CASES], brief="without the measurement")
+    options = parser.parse_args()
+    program = checks.program_of(parser, options)
+    results, cases = checks.Checks("jobs"), {function.__name__: function for function in CASES}
+    for name in checks.chosen(cases, options.only):
+        with results.part(name, cases[name].__doc__) as part:
+            cases[name](part, program, checks.directory(f"jobs-{name}"))
+    sys.exit(results.finish())
+
+
+if __name__ == "__main__":
+    main()
