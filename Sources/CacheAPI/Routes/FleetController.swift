@@ -31,7 +31,7 @@ struct FleetController: Controller {
             controller.cache.leaveFleet(false)
             return .json(controller.document)
         },
-        Route(.get, "/v1/fleet/digest", .node) { try await $0.digest($1, $2) },
+        Route(.get, "/v1/fleet/digest", .node, readsQuery: true) { try await $0.digest($1, $2) },
         Route(.post, "/v1/assets/{assetId}/prefetch", .node, readsQuery: true) { try await $0.prefetch($1, $2) },
     ]
 
@@ -47,6 +47,7 @@ struct FleetController: Controller {
     /// The digest of this node's cache: 200, or 304 if the other node has it.
     private func digest(_ request: Request, _ context: APIContext) async throws -> Response {
         try requireNode(context)
+        _ = try request.query(accepting: [])
         let digest = try await cache.ownDigest.current()
         let headers: HTTPFields = [
             .eTag: digest.tag, .cacheControl: "no-store", .contentType: "application/octet-stream",

@@ -56,20 +56,17 @@ final class PeerDigests: Sendable {
         }
     }
 
-    /// A node has sent its digest; nil: it has not changed. Returns whether the node has failed before.
-    @discardableResult
-    func received(_ digest: CacheDigest?, tag: String?, of node: String, at now: Duration) -> Bool {
+    /// A node has sent its digest; nil: it has not changed.
+    func received(_ digest: CacheDigest?, tag: String?, of node: String, at now: Duration) {
         state.withLock { entries in
-            guard var entry = entries[node] else { return false }
-            defer { entries[node] = entry }
+            guard var entry = entries[node] else { return }
             if let digest { (entry.digest, entry.tag) = (digest, tag) }
-            let hasFailed = entry.error != nil
             (entry.confirmedAt, entry.error) = (now, nil)
-            return hasFailed
+            entries[node] = entry
         }
     }
 
-    /// A node did not send its digest. Returns whether it did before.
+    /// A node did not send its digest. Returns whether this is the first failure since it did.
     func failed(_ node: String, _ error: String) -> Bool {
         state.withLock { entries in
             defer { entries[node]?.error = error }
