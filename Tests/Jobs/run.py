@@ -12,9 +12,10 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import change  # noqa: E402
+import deadlines  # noqa: E402
 from harness import checks  # noqa: E402
 
-CASES = [*change.CASES]
+CASES = [*change.CASES, *deadlines.CASES]
 
 
 def main():

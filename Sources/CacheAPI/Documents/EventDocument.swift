@@ -34,8 +34,7 @@ extension EventDocument {
     init(_ event: CacheEvent) {
         self.init(id: event.id, at: event.at, topic: event.content.topic.rawValue)
         switch event.content {
-        case .job(let job, let isState):
-            (type, self.job) = (isState ? "state" : "progress", .value(JobDocument(job)))
+        case .job(let job, let change): (type, self.job) = (change.rawValue, .value(JobDocument(job)))
         case .fillStarted(let fill): (type, self.fill) = ("started", .value(FillEventDocument(fill, end: nil)))
         case .fillEnded(let fill, let end): (type, self.fill) = ("ended", .value(FillEventDocument(fill, end: end)))
         case .evicted(let record): (type, eviction) = ("evicted", .value(EvictionDocument(record)))

@@ -18,6 +18,9 @@ package struct JobDocument: Codable, Sendable {
     package var progressRatio: Double?
     package var bytesPerSecond: Double
     package var etaSeconds: Double?
+    /// Nil if the end cannot be predicted, and for a finished job.
+    package var predictedFinishAt: Timestamp?
+    package var atRisk: Bool
     package var error: RecordedErrorDocument?
     /// The node that runs a job of a fleet; null: none. Absent without a fleet.
     package var node: Omittable<String> = .absent
@@ -37,7 +40,8 @@ extension JobDocument {
             bytesDone: tally.bytesDone, bytesFromCache: tally.bytesFromCache,
             bytesFromUpstream: tally.bytesFromUpstream,
             progressRatio: tally.progressRatio, bytesPerSecond: job.bytesPerSecond.rounded(),
-            etaSeconds: job.eta?.documentSeconds,
+            etaSeconds: job.eta?.documentSeconds, predictedFinishAt: job.forecast.finishAt,
+            atRisk: job.forecast.isAtRisk,
             error: record.error.map(RecordedErrorDocument.init),
             node: job.place.map { Omittable($0.node) } ?? .absent)
     }

@@ -90,6 +90,9 @@ extension Figure<StatsReport> {
                 JobState.ofJobs.map { state in
                     Series(state.rawValue, "jobs.\(state.rawValue)") { $0.stats.jobs[state] ?? 0 }
                 })),
+        Figure(
+            "jobs_at_risk", .gauge, .count, "Unfinished prefetch jobs that will probably miss their deadline",
+            "jobs.atRisk", \.stats.jobsAtRisk),
     ]
 
     private static let transfers: [Figure] = [

@@ -8,6 +8,19 @@ package struct JobSnapshot: Hashable, Sendable {
         package init(node: String?) { self.node = node }
     }
 
+    /// A prediction for an unfinished job.
+    package struct Forecast: Hashable, Sendable {
+        /// The predicted end; nil: it cannot be predicted.
+        package var finishAt: Timestamp?
+        /// Whether the job will probably miss its deadline.
+        package var isAtRisk = false
+
+        package init(finishAt: Timestamp? = nil, isAtRisk: Bool = false) {
+            self.finishAt = finishAt
+            self.isAtRisk = isAtRisk
+        }
+    }
+
     /// The job without its items.
     package let record: JobRecord
     /// The counts of its items and bytes.
@@ -16,13 +29,16 @@ package struct JobSnapshot: Hashable, Sendable {
     package let bytesPerSecond: Double
     /// The estimated time left; nil if it cannot be estimated.
     package let eta: Duration?
+    package let forecast: Forecast
     /// Increases with every change of the job.
     package var version: Int64
     /// Nil: a job of this node alone.
     package var place: Place?
 
     /// `presentRate`: the rate from the upstream over the last seconds.
-    package init(record: JobRecord, tally: JobTally, presentRate: Double = 0, version: Int64) {
+    package init(
+        record: JobRecord, tally: JobTally, presentRate: Double = 0, forecast: Forecast = Forecast(), version: Int64
+    ) {
         var (rate, eta) = (0.0, Duration?.none)
         if let startedAt = record.startedAt, let finishedAt = record.finishedAt {
             let seconds = finishedAt.since(startedAt).inSeconds
@@ -35,7 +51,7 @@ package struct JobSnapshot: Hashable, Sendable {
                 eta = .seconds(Double(max(0, bytesExpected - tally.bytesDone)) / expected)
             }
         }
-        (self.record, self.tally, self.version) = (record, tally, version)
+        (self.record, self.tally, self.forecast, self.version) = (record, tally, forecast, version)
         (bytesPerSecond, self.eta) = (rate, eta)
     }
 }

@@ -8,14 +8,21 @@ struct PrefetchJob: Sendable {
     /// The order of jobs; the least is first.
     struct Place: Comparable {
         var priority: JobPriority
-        /// The number of the job's latest run. Jobs of equal priority take turns by it.
+        /// Jobs with an earlier deadline are first, those without one last.
+        var deadline: Timestamp?
+        /// The number of the job's latest run. Jobs of equal priority and deadline take turns by it.
         var turn: UInt64
         /// The number of the job in the order of arrival.
         let arrival: UInt64
 
         static func < (left: Place, right: Place) -> Bool {
-            (left.priority.rank, left.turn, left.arrival) < (right.priority.rank, right.turn, right.arrival)
+            if left.isEqual(to: right) { return (left.turn, left.arrival) < (right.turn, right.arrival) }
+            return (left.priority.rank, left.deadline?.milliseconds ?? .max)
+                < (right.priority.rank, right.deadline?.milliseconds ?? .max)
         }
+
+        /// Whether two jobs take turns.
+        func isEqual(to other: Place) -> Bool { priority == other.priority && deadline == other.deadline }
     }
 
     /// The deepest nesting of playlists: a multivariant playlist and its media playlists.
@@ -38,6 +45,11 @@ struct PrefetchJob: Sendable {
     /// The numbers of the runs that were stopped and have not ended. Until then, no item starts: one could be the same.
     private var stopping: Set<UInt64> = []
     private(set) var tally = JobTally()
+    /// The unfinished items.
+    private(set) var work: [RemainingWork.Key: RemainingWork] = [:]
+    /// The predicted end; nil: none.
+    private(set) var predictedFinishAt: Timestamp?
+    private var risk = DeadlineRisk()
     private var meter = RateMeter()
     /// The number of asset changes of each item.
     private var changes: [Int: Int] = [:]
@@ -58,7 +70,7 @@ struct PrefetchJob: Sendable {
     init(_ record: JobRecord, arrival: UInt64, turn: UInt64, at now: Moment) {
         self.record = record
         savedCount = record.items.count
-        place = Place(priority: record.priority, turn: turn, arrival: arrival)
+        place = Place(priority: record.priority, deadline: record.deadlineAt, turn: turn, arrival: arrival)
         if record.state == .running { self.record.state = .queued }
         for index in record.items.indices {
             if record.items[index].state == .running { self.record.items[index].state = .queued }
@@ -69,7 +81,7 @@ struct PrefetchJob: Sendable {
                 queued.append(index)
                 if record.items[index].bytesTotal == nil { unmeasured.append(index) }
             }
-            tally.add(self.record.items[index])
+            count(self.record.items[index], times: 1)
         }
         let children = record.items.indices.filter { record.items[$0].parent != nil }
         files = Dictionary(grouping: children) { record.items[$0].parent ?? 0 }
@@ -94,7 +106,25 @@ struct PrefetchJob: Sendable {
     func progress(at now: Moment) -> JobSnapshot {
         JobSnapshot(
             record: record.withoutItems, tally: tally, presentRate: meter.bytesPerSecond(at: now.uptime),
+            forecast: record.state.isFinished
+                ? JobSnapshot.Forecast()
+                : JobSnapshot.Forecast(finishAt: predictedFinishAt, isAtRisk: risk.isAtRisk),
             version: version)
+    }
+
+    /// Whether the job will probably miss its deadline.
+    var isAtRisk: Bool { !record.state.isFinished && risk.isAtRisk }
+
+    /// Takes over the prediction of the end; returns whether the risk has changed.
+    mutating func predict(_ end: Timestamp?, at now: Moment) -> Bool {
+        predictedFinishAt = end
+        guard let deadline = record.deadlineAt else {
+            defer { risk = DeadlineRisk() }
+            return risk.isAtRisk
+        }
+        let hasChanged = risk.update(end, deadline: deadline, span: deadline.since(record.createdAt), at: now)
+        if hasChanged { touch(at: now) }
+        return hasChanged
     }
 
     /// The number of queued, running and waiting items.
@@ -223,7 +253,7 @@ struct PrefetchJob: Sendable {
         guard !record.state.isFinished else { return nil }
         let before = record.terms
         record.terms = terms
-        place.priority = terms.priority
+        (place.priority, place.deadline) = (terms.priority, terms.deadlineAt)
         var runs: [Run] = []
         if terms.isPaused {
             runs = halt(at: now)
@@ -438,7 +468,7 @@ struct PrefetchJob: Sendable {
             var child = child
             child.index = record.items.count
             record.items.append(child)
-            tally.add(child)
+            count(child, times: 1)
         }
         for position in (first..<record.items.count).reversed() { queued.prepend(position) }
         let earlier = files[index]?.positions ?? []
@@ -472,12 +502,19 @@ struct PrefetchJob: Sendable {
 
     /// Changes an item, and updates counts, rate and version.
     private mutating func change(_ index: Int, at now: Moment, _ body: (inout JobItemRecord) -> Void) {
-        tally.remove(record.items[index])
+        count(record.items[index], times: -1)
         body(&record.items[index])
-        tally.add(record.items[index])
+        count(record.items[index], times: 1)
         unsavedItems.insert(index)
         meter.note(tally.bytesFromUpstream, at: now.uptime)
         touch(at: now)
+    }
+
+    /// Counts an item, or removes its count.
+    private mutating func count(_ item: JobItemRecord, times: Int) {
+        if times > 0 { tally.add(item) } else { tally.remove(item) }
+        guard !item.state.isFinished else { return }
+        work[RemainingWork.Key(item), default: RemainingWork()].count(item, times: times)
     }
 
     /// Increases the version. It follows the wall clock where possible, so that it also increases across a restart.
@@ -522,44 +559,4 @@ extension JobPriority {
         case .low: 2
         }
     }
-}
-
-/// The files of an expanded playlist, for its playable time.
-private struct PlaylistFiles: Sendable {
-    /// All items.
-    let positions: [Int]
-    /// Items with an index or a playlist of their own.
-    private let indexed: [Int]
-    /// The other items by their times, the latest first; without those that are known to have succeeded.
-    private var pending: [Int]
-
-    init(_ positions: [Int], in items: [JobItemRecord]) {
-        self.positions = positions
-        indexed = positions.filter { items[$0].play != nil }
-        pending = positions.filter { items[$0].play == nil }
-            .sorted { items[$0].beginning > items[$1].beginning }
-    }
-
-    /// The position of the last item; -1 without one.
-    var last: Int { positions.last ?? -1 }
-
-    /// The presentation time up to which all files are on disk: the beginning of the first one that is not.
-    mutating func playableEnd(in items: [JobItemRecord]) -> Double {
-        while let last = pending.last, items[last].state == .succeeded { pending.removeLast() }
-        let ends = indexed.map { items[$0].beginning + (items[$0].playResult?.playableSeconds ?? 0) }
-        return (ends + [pending.last.map { items[$0].beginning } ?? .infinity]).min() ?? .infinity
-    }
-}
-
-extension JobItemRecord {
-    /// The bytes that the item names: its reference, with the ranges that the client or the playlist gave.
-    fileprivate struct Content: Hashable {
-        var reference: AssetReference
-        var ranges: [String]
-    }
-
-    fileprivate var content: Content { Content(reference: reference, ranges: play == nil ? ranges : []) }
-
-    /// The first presentation time that the item is needed for.
-    fileprivate var beginning: Double { time?.lowerBound ?? 0 }
 }

@@ -1,7 +1,7 @@
 /// Pure order of jobs and items: which item of which prefetch job runs next, and the progress of all jobs.
 ///
-/// Jobs are ordered by priority. Jobs of equal priority take turns, the oldest first, and each starts its items in
-/// their order. A job with a rate limit runs one item at a time, because more items would only occupy slots that other
+/// Jobs are ordered by priority, and those of equal priority by their deadlines, the earliest first. Jobs of equal priority
+/// and deadline, or without one, take turns, the oldest first. Each job starts its items in their order. A job with a rate limit runs one item at a time, because more items would only occupy slots that other
 /// jobs could use. The owner passes the time and performs the returned actions.
 package struct PrefetchSchedule: Sendable {
     /// One run of an item. A restarted item is another run.
@@ -101,6 +101,10 @@ package struct PrefetchSchedule: Sendable {
     private var jobs: [String: PrefetchJob] = [:]
     /// The holds of waiting items.
     private var holds = ItemHolds()
+    /// The measured rates of the upstreams of running items.
+    private var rates = OriginRates()
+    /// The party of each active run, and whether its job has a rate limit.
+    private var parties: [Run: (name: String, isLimited: Bool)] = [:]
     /// Jobs with items that other nodes run. Their runs only wait for these, and have a limit of their own: otherwise the
     /// nodes could use up their runs with waits for each other.
     private var routed: Set<String> = []
@@ -273,6 +277,12 @@ package struct PrefetchSchedule: Sendable {
 
     /// Records the progress of a run; no action if the run is obsolete.
     package mutating func progressed(_ run: Run, _ progress: Progress, at now: Moment) -> [Action] {
+        if let party = parties[run], let present = item(of: run)?.bytesFromUpstream,
+            progress.bytesFromUpstream > present
+        {
+            rates.received(
+                progress.bytesFromUpstream - present, from: party.name, isLimited: party.isLimited, at: now.uptime)
+        }
         guard jobs[run.job]?.progressed(run, progress, at: now) == true else { return [] }
         let changed: [Action] = [.changed(job: run.job)]
         // Bytes from the upstream show that the cause of the hold has ended.
@@ -285,6 +295,9 @@ package struct PrefetchSchedule: Sendable {
         _ run: Run, _ outcome: Outcome, within limits: Limits = Limits(), at now: Moment
     ) -> [Action] {
         guard active.remove(run) != nil else { return [] }
+        if let party = parties.removeValue(forKey: run) {
+            rates.ended(at: party.name, isLimited: party.isLimited, now.uptime)
+        }
         var limits = limits
         if case .expanded = outcome { limits.unfinishedItems -= unfinishedCount - 1 }  // the playlist itself ends
         let ended = holds.ended(run, outcome, at: now.wall)
@@ -358,10 +371,19 @@ package struct PrefetchSchedule: Sendable {
             }
             lastRun += 1
             guard let run = jobs[id]?.begin(number: lastRun, at: now) else { break }
-            active.insert(run)
+            activate(run, at: now)
             actions += [.start(run), .changed(job: id)]
         }
         return actions
+    }
+
+    /// Enters a run that starts.
+    private mutating func activate(_ run: Run, at now: Moment) {
+        active.insert(run)
+        guard let item = item(of: run) else { return }
+        let party = (name: item.reference.party ?? "", isLimited: terms(of: run.job)?.maxBytesPerSecond != nil)
+        parties[run] = party
+        rates.began(at: party.name, isLimited: party.isLimited, now.uptime)
     }
 
     /// Starts one item for each hold with a repetition that is due, and drops holds without items.
@@ -378,7 +400,7 @@ package struct PrefetchSchedule: Sendable {
             lastRun += 1
             guard let run = jobs[id]?.repeat(hold, number: lastRun, at: now) else { continue }
             holds.began(run, for: hold)
-            active.insert(run)
+            activate(run, at: now)
             actions += [.start(run), .changed(job: id)]
         }
         return actions
@@ -396,6 +418,57 @@ package struct PrefetchSchedule: Sendable {
     private var full: (routed: Bool, others: Bool) {
         let waiting = routed.isEmpty ? 0 : active.count { isRouted($0.job) }
         return (waiting >= concurrency, active.count - waiting >= concurrency)
+    }
+
+    // MARK: Predictions
+
+    /// The number of unfinished jobs that will probably miss their deadline.
+    package var atRiskCount: Int { jobs.values.count { $0.isAtRisk } }
+
+    /// Predicts the ends of all jobs from the rates of their upstreams. A job whose risk has changed is reported.
+    package mutating func predict(at now: Moment) -> [Action] {
+        let sorted = jobs.values.filter { !$0.record.state.isFinished }.sorted { $0.place < $1.place }
+        guard !sorted.isEmpty else { return [] }
+        let (entries, rates) = forecastJobs(sorted, at: now)
+        let ends = FinishForecast.ends(of: entries, rates: rates, concurrency: concurrency)
+        var actions: [Action] = []
+        for job in sorted {
+            let id = job.record.id
+            let end = ends[id].map { now.wall + .seconds(min($0, Self.longestForecast)) }
+            if jobs[id]?.predict(end, at: now) == true { actions.append(.changed(job: id)) }
+        }
+        return actions
+    }
+
+    private static let longestForecast = 366.0 * 86400
+
+    /// The jobs of a forecast, in order, and the known rates. An item of unknown size counts as the mean of its job.
+    private func forecastJobs(
+        _ sorted: [PrefetchJob], at now: Moment
+    ) -> (jobs: [FinishForecast.Job], rates: [String: Double]) {
+        var (entries, rates, rank): ([FinishForecast.Job], [String: Double], Int) = ([], [:], 0)
+        var last: PrefetchJob.Place?
+        for job in sorted {
+            if let last, !last.isEqual(to: job.place) { rank += 1 }
+            last = job.place
+            let known = job.tally.itemsTotal - job.tally.itemsUnknown
+            let mean = known > 0 ? Double(job.tally.bytesTotal ?? 0) / Double(known) : nil
+            let isUnknown = mean == nil && job.tally.itemsUnknown > 0
+            let work = job.work.filter { $0.value.items > 0 }.map { key, work in
+                FinishForecast.Work(
+                    party: key.party, items: work.items,
+                    bytes: max(1, Double(work.bytes) + (mean ?? 0) * Double(work.unknown)), isRunning: key.isRunning)
+            }
+            for part in work where rates[part.party] == nil {
+                rates[part.party] = self.rates.bytesPerSecond(of: part.party)
+            }
+            entries.append(
+                FinishForecast.Job(
+                    id: job.record.id, rank: rank, work: work.sorted { ($0.party, $0.items) < ($1.party, $1.items) },
+                    limit: job.record.maxBytesPerSecond.map(Double.init),
+                    deadline: job.timeLeft(at: now)?.inSeconds, start: job.isHeld || isUnknown ? nil : 0))
+        }
+        return (entries, rates)
     }
 
     // MARK: Persistence

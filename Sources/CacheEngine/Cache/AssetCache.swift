@@ -138,7 +138,8 @@ package final class AssetCache: Sendable {
             prefetch: prefetch, catalog: dependencies.store.catalog, commits: commits, resolver: resolver,
             configuration: configuration, wallClock: dependencies.wallClock, random: dependencies.random)
         statistics = CacheStatistics(
-            context: context, origins: origins, scrubber: scrubber, encryption: encryption, settings: live)
+            context: context, origins: origins, scrubber: scrubber, encryption: encryption, prefetch: prefetch,
+            settings: live)
         fleet = FleetMember(
             settings.fleet, services: dependencies.services, context: context, configuration: configuration,
             evictions: evictions, prefetch: prefetch)

@@ -45,6 +45,9 @@ struct FleetJobHead: Codable, Hashable, Sendable {
     /// As ``JobSnapshot/version`` and ``JobSnapshot/bytesPerSecond``.
     var version: Int64
     var rate: Double
+    /// The prediction of the node that runs the job; nil: none, or no risk.
+    var predictedFinishAt: Timestamp?
+    var atRisk: Bool?
     var sums: Sums
     /// The number of items that the client has ordered, that of their chunks, and the size of these in bytes.
     var items, chunks, bytes: Int
@@ -76,6 +79,7 @@ struct FleetJobHead: Codable, Hashable, Sendable {
 
     mutating func apply(_ job: JobSnapshot) {
         (version, rate, sums) = (job.version, job.bytesPerSecond, Sums(job.tally))
+        (predictedFinishAt, atRisk) = (job.forecast.finishAt, job.forecast.isAtRisk ? true : nil)
     }
 
     /// Ends the unfinished job and its items.
@@ -122,7 +126,11 @@ struct FleetJobHead: Codable, Hashable, Sendable {
 
     /// `node`: the node that runs the job; nil: none.
     func snapshot(_ id: String, node: String?) -> JobSnapshot {
-        var snapshot = JobSnapshot(record: record(id), tally: sums.tally, presentRate: rate, version: version)
+        let forecast =
+            jobState.isFinished
+            ? JobSnapshot.Forecast() : JobSnapshot.Forecast(finishAt: predictedFinishAt, isAtRisk: atRisk ?? false)
+        var snapshot = JobSnapshot(
+            record: record(id), tally: sums.tally, presentRate: rate, forecast: forecast, version: version)
         snapshot.place = JobSnapshot.Place(node: node)
         return snapshot
     }

@@ -9,6 +9,8 @@ extension PrefetchQueue {
     static let retention = Duration.seconds(7 * 24 * 3600)
     /// The interval at which progress is saved.
     private static let saveInterval = Duration.seconds(1)
+    /// The interval at which the ends of jobs are predicted.
+    private static let predictionInterval = Duration.milliseconds(500)
     /// The interval at which job limits are checked, unless one expires sooner.
     private static let tickInterval = Duration.milliseconds(250)
 
@@ -130,12 +132,19 @@ extension PrefetchQueue {
     /// Ends jobs at their time limits and the waits of items, and saves progress periodically.
     private func watchLimits(in cache: AssetCache) async {
         var savedAt = uptime()
+        var predictionAt = savedAt
         while true {
             let now = moment
             let wait = min(look { $0.nextLimit(at: now) } ?? Self.tickInterval, Self.tickInterval)
             guard await isPast(max(wait, .milliseconds(1))) else { return }
             let hasExpired = change { $0.expire(at: $1) }
             checkHolds(in: cache)
+            let begin = uptime()
+            if begin >= predictionAt {
+                change { $0.predict(at: $1) }
+                // Predictions of many jobs take at most 2 % of the time.
+                predictionAt = begin + max(Self.predictionInterval, (uptime() - begin) * 50)
+            }
             await publishChanges()
             if hasExpired || uptime() - savedAt >= Self.saveInterval {
                 saveSoon()

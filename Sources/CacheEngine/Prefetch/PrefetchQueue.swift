@@ -38,8 +38,8 @@ final class PrefetchQueue: Sendable {
         var isLoaded = false
         /// The number of jobs being added to the catalog.
         var submissions = 0
-        /// The last published state of each unfinished job.
-        var published: [String: JobState] = [:]
+        /// The last published state of each unfinished job, and whether it was at risk.
+        var published: [String: (state: JobState, isAtRisk: Bool)] = [:]
     }
 
     /// An action to perform after the lock is released.
@@ -394,11 +394,13 @@ final class PrefetchQueue: Sendable {
             state.withLock { _ = $0.changed.remove(id) }
             // A job that cannot be read has no event: the client's next request reports the error.
             guard let job = try? await job(id) else { continue }
-            let isState = state.withLock { state in
-                defer { state.published[id] = job.record.state.isFinished ? nil : job.record.state }
-                return state.published[id] != job.record.state
+            let isAtRisk = job.forecast.isAtRisk
+            let last = state.withLock { state in
+                defer { state.published[id] = job.record.state.isFinished ? nil : (job.record.state, isAtRisk) }
+                return state.published[id]
             }
-            events.publish(.job(job, isState: isState))
+            if isAtRisk, last?.isAtRisk != true { events.publish(.job(job, .atRisk)) }
+            events.publish(.job(job, last?.state != job.record.state ? .state : .progress))
         }
     }
 

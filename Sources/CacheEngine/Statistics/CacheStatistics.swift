@@ -7,6 +7,7 @@ package final class CacheStatistics: Sendable {
     private let origins: OriginTable
     private let scrubber: Scrubber
     private let encryption: EncryptionAdministration
+    private let prefetch: PrefetchQueue
     private let startedAt: Timestamp
     private let settings: LiveCacheSettings
     package let live: LiveStatistics
@@ -20,12 +21,13 @@ package final class CacheStatistics: Sendable {
 
     init(
         context: EngineContext, origins: OriginTable, scrubber: Scrubber, encryption: EncryptionAdministration,
-        settings: LiveCacheSettings
+        prefetch: PrefetchQueue, settings: LiveCacheSettings
     ) {
         self.context = context
         self.origins = origins
         self.scrubber = scrubber
         self.encryption = encryption
+        self.prefetch = prefetch
         self.settings = settings
         startedAt = context.wallClock.now()
         live = LiveStatistics(
@@ -72,6 +74,7 @@ package final class CacheStatistics: Sendable {
             upstreamLatencies: context.upstreamLatencies.snapshot)
         snapshot.store.lockedFiles = Int64(encryption.missingKeyFiles)
         (snapshot.peers, snapshot.fleetLag) = (context.peers.figures, context.peers.lag)
+        snapshot.jobsAtRisk = Int64(prefetch.look { $0.atRiskCount })
         snapshot.credentials = Dictionary(uniqueKeysWithValues: accounts)
         return snapshot
     }

@@ -5,10 +5,16 @@ import DequeModule
 package struct CacheEvent: Sendable {
     package enum Topic: String, Sendable, CaseIterable { case jobs, fills, evictions, health, stats }
 
+    /// The change of a job.
+    package enum JobChange: String, Sendable {
+        case state, progress
+        /// The job will probably miss its deadline.
+        case atRisk
+    }
+
     /// The content of an event.
     package enum Content: Sendable {
-        /// A job changed. `isState`: its state changed, not only its progress.
-        case job(JobSnapshot, isState: Bool)
+        case job(JobSnapshot, JobChange)
         case fillStarted(FillEvent)
         case fillEnded(FillEvent, FillEvent.End)
         case evicted(EvictionRecord)

@@ -27,6 +27,8 @@ struct JobReport {
         table.add("bytes", Self.bytes(of: job))
         if job.bytesPerSecond > 0 { table.add("rate", FigureText.rate(job.bytesPerSecond)) }
         if let left = job.etaSeconds { table.add("remaining", FigureText.span(left)) }
+        if let time = job.deadlineAt { table.add("deadline", "\(time)\(job.atRisk ? ", at risk" : "")") }
+        if let time = job.predictedFinishAt { table.add("predicted end", "\(time)") }
         if let error = job.error { table.add("error", error.sentence) }
         return table.text
     }

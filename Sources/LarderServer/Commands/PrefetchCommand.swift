@@ -38,6 +38,17 @@ struct PrefetchCommand: ClientCommand {
     @Option(name: .long, help: "Text to find the job with.")
     var label: String?
 
+    @Option(
+        name: .long, help: ArgumentHelp("Bytes per second of all items, such as 4MiB, or none.", valueName: "size"))
+    var rate: RateOption?
+
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "Time when the unfinished job ends, such as 2030-01-31T06:00:00Z, or none.", valueName: "time")
+    )
+    var deadline: TimeOption?
+
     @Flag(name: .long, help: "Wait for the end of the job, and show its progress.")
     var wait = false
 
@@ -85,6 +96,7 @@ struct PrefetchCommand: ClientCommand {
         let items = (urls.map { [.init("url", .string($0))] } + mounted).map { JSON.object($0 + shared) }
         return JSON(present: [
             "items": .array(items), "priority": .string(priority.rawValue), "label": label.map(JSON.string),
+            "maxBytesPerSecond": rate?.json, "deadlineAt": deadline?.json,
         ])
     }
 }

@@ -30,6 +30,7 @@ import Testing
         stats.admission.addressesRefused = Int(next())
         (stats.evictions, stats.evictedBytes) = (next(), next())
         for state in JobState.ofJobs { stats.jobs[state] = next() }
+        stats.jobsAtRisk = next()
         (stats.pricePerGigabyte, stats.isReady) = (1, true)
         stats.all.servedFromCacheBytes = 1 << 40
         stats.reload = ReloadFigures(isSuccessful: true, loadedAt: Samples.time)

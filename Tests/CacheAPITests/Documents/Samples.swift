@@ -61,7 +61,8 @@ enum Samples {
             error: RecordedError(code: "internal", message: "No.")),
         tally: JobTally(
             counts: [.succeeded: 1, .failed: 1, .timedOut: 1, .cancelled: 1, .queued: 1], itemsUnknown: 1,
-            measuredBytes: 100, bytesFromCache: 20, bytesFromUpstream: 30), presentRate: 10.4, version: 4)
+            measuredBytes: 100, bytesFromCache: 20, bytesFromUpstream: 30), presentRate: 10.4,
+        forecast: JobSnapshot.Forecast(finishAt: time, isAtRisk: true), version: 4)
 
     static var fleetJob: JobSnapshot {
         var job = job

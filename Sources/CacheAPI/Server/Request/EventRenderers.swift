@@ -58,7 +58,7 @@ struct JobEventRenderer: EventRenderer {
 }
 
 extension CacheEvent {
-    fileprivate var job: JobSnapshot? { if case .job(let job, isState: _) = content { job } else { nil } }
+    fileprivate var job: JobSnapshot? { if case .job(let job, _) = content { job } else { nil } }
 }
 
 /// The seconds of the live statistics as events `second`; the identifier is the second of the Unix epoch.

@@ -1,0 +1,42 @@
+/// Decides from predictions whether a job is at risk to miss its deadline.
+///
+/// A prediction counts once it has been late, by a twentieth of the time that is left, for a twentieth of the job's time, at
+/// most 5 s; in the last quarter of the time at once, also if nothing can be predicted. The risk ends when predictions have
+/// been early as long.
+struct DeadlineRisk: Hashable, Sendable {
+    private(set) var isAtRisk = false
+    /// The uptime since which predictions contradict ``isAtRisk``; nil: they do not.
+    private var contradictedSince: Duration?
+
+    private static let lastPart = 0.25
+    private static let longestDoubt = Duration.seconds(5)
+
+    /// Takes over a prediction; returns whether ``isAtRisk`` has changed.
+    ///
+    /// - Parameters:
+    ///   - span: The time from the creation of the job to its deadline.
+    ///   - predicted: Nil: nothing can be predicted.
+    mutating func update(
+        _ predicted: Timestamp?, deadline: Timestamp, span: Duration, at now: PrefetchSchedule.Moment
+    ) -> Bool {
+        let left = deadline.since(now.wall)
+        let isUrgent = left.inSeconds <= Self.lastPart * span.inSeconds
+        guard predicted != nil || isUrgent else {
+            contradictedSince = nil
+            return false
+        }
+        // Early rates are inexact. A risk ends only when the prediction is before the deadline itself.
+        let margin: Duration = isUrgent || isAtRisk ? .zero : .seconds(max(0, left.inSeconds) / 20)
+        let isLate = predicted.map { $0 > deadline + margin } ?? true
+        guard isLate != isAtRisk else {
+            contradictedSince = nil
+            return false
+        }
+        let doubt = min(Self.longestDoubt, .seconds(span.inSeconds / 20))
+        let since = contradictedSince ?? now.uptime
+        contradictedSince = since
+        guard isLate && isUrgent || now.uptime - since >= doubt else { return false }
+        (isAtRisk, contradictedSince) = (isLate, nil)
+        return true
+    }
+}
