@@ -15,7 +15,7 @@ RUN scripts/release --product larder \
 
 FROM ${RUN_IMAGE}
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends ca-certificates libcurl4 libsqlite3-0 libssl3 libstdc++6 \
+    && apt-get install -y --no-install-recommends ca-certificates libcurl4 libsqlite3-0 libssl3 libstdc++6 tzdata \
     && rm -rf /var/lib/apt/lists/* \
     && groupadd --gid 10001 larder \
     && useradd --uid 10001 --gid larder --no-create-home --home-dir /var/lib/larder --shell /usr/sbin/nologin larder \

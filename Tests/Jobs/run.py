@@ -13,9 +13,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import change  # noqa: E402
 import deadlines  # noqa: E402
+import times  # noqa: E402
 from harness import checks  # noqa: E402
 
-CASES = [*change.CASES, *deadlines.CASES]
+CASES = [*change.CASES, *deadlines.CASES, *times.CASES]
 
 
 def main():

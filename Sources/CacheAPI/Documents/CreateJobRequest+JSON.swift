@@ -9,7 +9,8 @@ extension CreateJobRequest {
         var supersede, pinned: Bool?
         var maxBytesPerSecond: Omittable<Limited<Positive>>
         var timeoutSeconds: Omittable<Limited<SecondsAboveZero>>
-        var deadlineAt: Omittable<Timestamp>
+        var deadlineAt, notBefore: Omittable<Timestamp>
+        var windows: Omittable<WindowList>
         var tags: TagList?
     }
 
@@ -35,6 +36,8 @@ extension CreateJobRequest {
             supersedes: document.supersede ?? false, maxBytesPerSecond: document.maxBytesPerSecond.value?.value,
             timeout: document.timeoutSeconds.value?.duration, deadlineAt: document.deadlineAt.value,
             tags: document.tags?.values.map(\.text) ?? [], isPinned: document.pinned ?? false, fingerprint: fingerprint)
+        times = JobTimes(
+            notBefore: document.notBefore.value, windows: document.windows.value?.values.map(\.window) ?? [])
     }
 }
 
@@ -77,7 +80,8 @@ extension JobPatch {
     private struct Document: Decodable {
         var priority: JobPriority?
         var maxBytesPerSecond: Omittable<Limited<Positive>>
-        var deadlineAt: Omittable<Timestamp>
+        var deadlineAt, notBefore: Omittable<Timestamp>
+        var windows: Omittable<WindowList>
         var state: State?
     }
 
@@ -92,6 +96,23 @@ extension JobPatch {
         let document = try json.decode(Document.self)
         self.init(
             priority: document.priority, maxBytesPerSecond: document.maxBytesPerSecond.map(\.value),
-            deadlineAt: document.deadlineAt, isPaused: document.state.map { $0 == .paused })
+            deadlineAt: document.deadlineAt, notBefore: document.notBefore,
+            windows: document.windows.map { $0.values.map(\.window) }, isPaused: document.state.map { $0 == .paused })
+    }
+}
+
+typealias WindowList = List<16, WindowText>
+
+/// A ``JobWindow`` as text.
+struct WindowText: Decodable, Sendable {
+    let window: JobWindow
+
+    init(from decoder: any Decoder) throws {
+        let text = try String(from: decoder)
+        do throws(CacheError) {
+            window = try JobWindow(text)
+        } catch {
+            throw decoder.invalid(error.message)
+        }
     }
 }

@@ -6,7 +6,11 @@ package struct JobDocument: Codable, Sendable {
     package var label, queue: String?
     package var priority: String
     package var createdAt: Timestamp
-    package var startedAt, finishedAt, deadlineAt: Timestamp?
+    package var startedAt, finishedAt, deadlineAt, notBefore: Timestamp?
+    package var windows: [String]
+    /// The cause for which the unfinished job waits for its time; nil: none.
+    package var waitingFor: String?
+    package var nextRunAt: Timestamp?
     package var timeoutSeconds: Double?
     package var maxBytesPerSecond: Int64?
     package var itemsTotal, itemsDone, itemsFailed, itemsWaiting, itemsTimedOut, itemsCancelled, itemsUnknown: Int
@@ -32,7 +36,9 @@ extension JobDocument {
         self.init(
             jobId: record.id, state: record.state.rawValue, label: record.label, queue: record.queue,
             priority: record.priority.rawValue, createdAt: record.createdAt, startedAt: record.startedAt,
-            finishedAt: record.finishedAt, deadlineAt: record.deadlineAt,
+            finishedAt: record.finishedAt, deadlineAt: record.deadlineAt, notBefore: record.times.notBefore,
+            windows: record.times.windows.map(\.text), waitingFor: job.timeState.hold?.rawValue,
+            nextRunAt: job.timeState.nextRunAt,
             timeoutSeconds: record.timeout?.documentSeconds, maxBytesPerSecond: record.maxBytesPerSecond,
             itemsTotal: tally.itemsTotal, itemsDone: tally[.succeeded], itemsFailed: tally[.failed],
             itemsWaiting: tally[.waiting], itemsTimedOut: tally[.timedOut], itemsCancelled: tally[.cancelled],

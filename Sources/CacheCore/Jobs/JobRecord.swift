@@ -68,6 +68,8 @@ package struct JobRecord: Hashable, Sendable {
     package var timeout: Duration?
     /// The time when an unfinished job ends; nil: none.
     package var deadlineAt: Timestamp?
+    /// The times when items may run.
+    package var times: JobTimes
     package var createdAt: Timestamp
     package var startedAt: Timestamp?
     package var finishedAt: Timestamp?
@@ -81,7 +83,7 @@ package struct JobRecord: Hashable, Sendable {
         supersedes: Bool = false, priority: JobPriority = .normal, owner: TokenOwner? = nil,
         maxBytesPerSecond: Int64? = nil, timeout: Duration? = nil,
         deadlineAt: Timestamp? = nil, createdAt: Timestamp, startedAt: Timestamp? = nil, finishedAt: Timestamp? = nil,
-        error: RecordedError? = nil, revision: Int64 = 1, items: [JobItemRecord] = []
+        error: RecordedError? = nil, revision: Int64 = 1, times: JobTimes = JobTimes(), items: [JobItemRecord] = []
     ) {
         self.id = id
         self.state = state
@@ -98,6 +100,7 @@ package struct JobRecord: Hashable, Sendable {
         self.finishedAt = finishedAt
         self.error = error
         self.revision = revision
+        self.times = times
         self.items = items
     }
 }

@@ -30,6 +30,8 @@ package struct JobSnapshot: Hashable, Sendable {
     /// The estimated time left; nil if it cannot be estimated.
     package let eta: Duration?
     package let forecast: Forecast
+    /// Whether the unfinished job waits for its time.
+    package let timeState: JobTimes.State
     /// Increases with every change of the job.
     package var version: Int64
     /// Nil: a job of this node alone.
@@ -37,7 +39,8 @@ package struct JobSnapshot: Hashable, Sendable {
 
     /// `presentRate`: the rate from the upstream over the last seconds.
     package init(
-        record: JobRecord, tally: JobTally, presentRate: Double = 0, forecast: Forecast = Forecast(), version: Int64
+        record: JobRecord, tally: JobTally, presentRate: Double = 0, forecast: Forecast = Forecast(),
+        timeState: JobTimes.State = JobTimes.State(), version: Int64
     ) {
         var (rate, eta) = (0.0, Duration?.none)
         if let startedAt = record.startedAt, let finishedAt = record.finishedAt {
@@ -51,7 +54,8 @@ package struct JobSnapshot: Hashable, Sendable {
                 eta = .seconds(Double(max(0, bytesExpected - tally.bytesDone)) / expected)
             }
         }
-        (self.record, self.tally, self.forecast, self.version) = (record, tally, forecast, version)
+        (self.record, self.tally, self.forecast) = (record, tally, forecast)
+        (self.timeState, self.version) = (timeState, version)
         (bytesPerSecond, self.eta) = (rate, eta)
     }
 }

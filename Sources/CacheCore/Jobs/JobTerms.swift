@@ -5,18 +5,21 @@ package struct JobTerms: Hashable, Sendable {
     package var maxBytesPerSecond: Int64?
     /// The time when the unfinished job ends; nil: none.
     package var deadlineAt: Timestamp?
+    /// The times when items may run.
+    package var times: JobTimes
     /// Whether a client has stopped the job until it is resumed.
     package var isPaused: Bool
     /// Increases with each change.
     package var revision: Int64
 
     package init(
-        priority: JobPriority, maxBytesPerSecond: Int64? = nil, deadlineAt: Timestamp? = nil, isPaused: Bool = false,
-        revision: Int64
+        priority: JobPriority, maxBytesPerSecond: Int64? = nil, deadlineAt: Timestamp? = nil,
+        times: JobTimes = JobTimes(), isPaused: Bool = false, revision: Int64
     ) {
         self.priority = priority
         self.maxBytesPerSecond = maxBytesPerSecond
         self.deadlineAt = deadlineAt
+        self.times = times
         self.isPaused = isPaused
         self.revision = revision
     }
@@ -27,12 +30,12 @@ extension JobRecord {
     package var terms: JobTerms {
         get {
             JobTerms(
-                priority: priority, maxBytesPerSecond: maxBytesPerSecond, deadlineAt: deadlineAt,
+                priority: priority, maxBytesPerSecond: maxBytesPerSecond, deadlineAt: deadlineAt, times: times,
                 isPaused: state == .paused, revision: revision)
         }
         set {
             (priority, maxBytesPerSecond) = (newValue.priority, newValue.maxBytesPerSecond)
-            (deadlineAt, revision) = (newValue.deadlineAt, newValue.revision)
+            (deadlineAt, times, revision) = (newValue.deadlineAt, newValue.times, newValue.revision)
             guard !state.isFinished, newValue.isPaused != (state == .paused) else { return }
             state = newValue.isPaused ? .paused : .queued
         }
@@ -44,15 +47,20 @@ package struct JobPatch: Hashable, Sendable {
     package var priority: JobPriority?
     package var maxBytesPerSecond: Omittable<Int64>
     package var deadlineAt: Omittable<Timestamp>
+    package var notBefore: Omittable<Timestamp>
+    package var windows: Omittable<[JobWindow]>
     package var isPaused: Bool?
 
     package init(
         priority: JobPriority? = nil, maxBytesPerSecond: Omittable<Int64> = .absent,
-        deadlineAt: Omittable<Timestamp> = .absent, isPaused: Bool? = nil
+        deadlineAt: Omittable<Timestamp> = .absent, notBefore: Omittable<Timestamp> = .absent,
+        windows: Omittable<[JobWindow]> = .absent, isPaused: Bool? = nil
     ) {
         self.priority = priority
         self.maxBytesPerSecond = maxBytesPerSecond
         self.deadlineAt = deadlineAt
+        self.notBefore = notBefore
+        self.windows = windows
         self.isPaused = isPaused
     }
 
@@ -64,6 +72,8 @@ package struct JobPatch: Hashable, Sendable {
         if let priority { changed.priority = priority }
         if let limit = maxBytesPerSecond.update { changed.maxBytesPerSecond = limit }
         if let deadline = deadlineAt.update { changed.deadlineAt = deadline }
+        if let time = notBefore.update { changed.times.notBefore = time }
+        if let windows = windows.update { changed.times.windows = windows ?? [] }
         if let isPaused { changed.isPaused = isPaused }
         if let deadline = changed.deadlineAt, deadline != terms.deadlineAt, deadline <= now {
             throw .invalid("deadlineAt", "The deadline has passed: give a later time, or none.")

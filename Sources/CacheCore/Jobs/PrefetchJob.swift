@@ -5,26 +5,6 @@ struct PrefetchJob: Sendable {
     typealias Run = PrefetchSchedule.Run
     typealias Moment = PrefetchSchedule.Moment
 
-    /// The order of jobs; the least is first.
-    struct Place: Comparable {
-        var priority: JobPriority
-        /// Jobs with an earlier deadline are first, those without one last.
-        var deadline: Timestamp?
-        /// The number of the job's latest run. Jobs of equal priority and deadline take turns by it.
-        var turn: UInt64
-        /// The number of the job in the order of arrival.
-        let arrival: UInt64
-
-        static func < (left: Place, right: Place) -> Bool {
-            if left.isEqual(to: right) { return (left.turn, left.arrival) < (right.turn, right.arrival) }
-            return (left.priority.rank, left.deadline?.milliseconds ?? .max)
-                < (right.priority.rank, right.deadline?.milliseconds ?? .max)
-        }
-
-        /// Whether two jobs take turns.
-        func isEqual(to other: Place) -> Bool { priority == other.priority && deadline == other.deadline }
-    }
-
     /// The deepest nesting of playlists: a multivariant playlist and its media playlists.
     private static let maxDepth = 2
     /// The largest number of restarts of an item because its asset changed.
@@ -50,6 +30,10 @@ struct PrefetchJob: Sendable {
     /// The predicted end; nil: none.
     private(set) var predictedFinishAt: Timestamp?
     private var risk = DeadlineRisk()
+    /// Whether the job may run at this time, as computed at ``timedAt``.
+    private(set) var timeState = JobTimes.State()
+    /// Nil: it is to be computed.
+    private var timedAt: Timestamp?
     private var meter = RateMeter()
     /// The number of asset changes of each item.
     private var changes: [Int: Int] = [:]
@@ -109,6 +93,7 @@ struct PrefetchJob: Sendable {
             forecast: record.state.isFinished
                 ? JobSnapshot.Forecast()
                 : JobSnapshot.Forecast(finishAt: predictedFinishAt, isAtRisk: risk.isAtRisk),
+            timeState: record.state.isFinished || record.state == .paused ? JobTimes.State() : timeState,
             version: version)
     }
 
@@ -164,7 +149,32 @@ struct PrefetchJob: Sendable {
     private var canRun: Bool { !isHeld && stopping.isEmpty && (record.maxBytesPerSecond == nil || running.isEmpty) }
 
     /// Whether no item may run now.
-    var isHeld: Bool { record.state == .paused }
+    var isHeld: Bool { record.state == .paused || timeState.hold != nil }
+
+    /// The longest time for which a computed state of the times holds: the wall clock can be set.
+    private static let timesLast = Duration.seconds(60)
+
+    /// Computes whether the job may run at this time. At the end of its time its items return to the queue, as in a pause.
+    /// Returns the runs to stop; nil if nothing has changed.
+    mutating func checkTimes(_ zones: [String: ZoneRules], at now: Moment) -> [Run]? {
+        guard !record.state.isFinished, record.times != JobTimes() || timeState != JobTimes.State() else { return nil }
+        if let timedAt, timedAt <= now.wall, now.wall.since(timedAt) < Self.timesLast,
+            timeState.changesAt.map({ now.wall < $0 }) ?? true
+        {
+            return nil
+        }
+        let before = timeState
+        (timeState, timedAt) = (record.times.state(at: now.wall, zones), now.wall)
+        guard timeState != before else { return nil }
+        var runs: [Run] = []
+        if timeState.hold != nil, before.hold == nil, record.state != .paused {
+            runs = halt(at: now)
+            record.state = .queued
+            setWaitsEnd()
+        }
+        touch(at: now)
+        return runs
+    }
 
     /// Starts the next queued item; nil if there is none.
     mutating func begin(number: UInt64, at now: Moment) -> Run? {
@@ -253,7 +263,7 @@ struct PrefetchJob: Sendable {
         guard !record.state.isFinished else { return nil }
         let before = record.terms
         record.terms = terms
-        (place.priority, place.deadline) = (terms.priority, terms.deadlineAt)
+        (place.priority, place.deadline, timedAt) = (terms.priority, terms.deadlineAt, nil)
         var runs: [Run] = []
         if terms.isPaused {
             runs = halt(at: now)
@@ -547,16 +557,5 @@ struct PrefetchJob: Sendable {
         guard tally[state] > 1 else { return first }
         return RecordedError(
             code: first.code, message: "\(tally[state]) of \(record.items.count) items; first error: \(first.message)")
-    }
-}
-
-extension JobPriority {
-    /// The order of priorities; the least is first.
-    fileprivate var rank: Int {
-        switch self {
-        case .high: 0
-        case .normal: 1
-        case .low: 2
-        }
     }
 }

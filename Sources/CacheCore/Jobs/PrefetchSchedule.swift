@@ -110,6 +110,8 @@ package struct PrefetchSchedule: Sendable {
     private var routed: Set<String> = []
     /// The running items; an entry stays until its run has ended, even if the job is finished.
     private var active: Set<Run> = []
+    /// The rules of the time zones of jobs.
+    private var zones: [String: ZoneRules] = [:]
     private var lastRun: UInt64 = 0
     private var arrivals: UInt64 = 0
 
@@ -193,13 +195,18 @@ package struct PrefetchSchedule: Sendable {
     /// The time until the next timeout or deadline of a job, or the next repetition of waiting items; nil: none.
     package func nextLimit(at now: Moment) -> Duration? {
         let untilRetry = holds.nextRetry(after: now.wall).map { $0.since(now.wall) }
-        return (jobs.values.compactMap { $0.timeLeft(at: now) } + [untilRetry].compactMap(\.self)).min()
+        let untilChanges = jobs.values.filter { !$0.record.state.isFinished }.compactMap { $0.timeState.changesAt }
+            .map { max(.zero, $0.since(now.wall)) }
+        return (jobs.values.compactMap { $0.timeLeft(at: now) } + untilChanges + [untilRetry].compactMap(\.self)).min()
     }
 
     /// The holds of waiting items.
     package var presentHolds: [ItemWait.Hold] { Array(holds.entries.keys) }
 
     // MARK: Mutations
+
+    /// Enters the rules of time zones, before the jobs that need them.
+    package mutating func enter(_ rules: [String: ZoneRules]) { zones.merge(rules) { $1 } }
 
     /// Permits items to start.
     package mutating func open(at now: Moment) -> [Action] {
@@ -362,6 +369,10 @@ package struct PrefetchSchedule: Sendable {
             actions += end(id, as: .timedOut, because: RecordedError(error), at: now)
         }
         for id in jobs.keys where jobs[id]?.failOverdue(at: now) == true { actions.append(.changed(job: id)) }
+        for id in jobs.keys {
+            guard let runs = jobs[id]?.checkTimes(zones, at: now) else { continue }
+            actions += runs.map { .stop($0) } + [.changed(job: id)]
+        }
         guard isOpen else { return actions }
         actions += repeatWaiting(at: now)
         while let id = nextJob() {
@@ -434,7 +445,7 @@ package struct PrefetchSchedule: Sendable {
         var actions: [Action] = []
         for job in sorted {
             let id = job.record.id
-            let end = ends[id].map { now.wall + .seconds(min($0, Self.longestForecast)) }
+            let end = ends[id].map { job.end(after: min($0, Self.longestForecast), zones, at: now) }
             if jobs[id]?.predict(end, at: now) == true { actions.append(.changed(job: id)) }
         }
         return actions
@@ -466,7 +477,7 @@ package struct PrefetchSchedule: Sendable {
                 FinishForecast.Job(
                     id: job.record.id, rank: rank, work: work.sorted { ($0.party, $0.items) < ($1.party, $1.items) },
                     limit: job.record.maxBytesPerSecond.map(Double.init),
-                    deadline: job.timeLeft(at: now)?.inSeconds, start: job.isHeld || isUnknown ? nil : 0))
+                    deadline: job.timeLeft(at: now)?.inSeconds, start: isUnknown ? nil : job.timeUntilRun(at: now)))
         }
         return (entries, rates)
     }

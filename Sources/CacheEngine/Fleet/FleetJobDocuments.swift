@@ -35,6 +35,8 @@ struct FleetJobHead: Codable, Hashable, Sendable {
     var maxBytesPerSecond: Int64?
     var timeoutMilliseconds: Int64?
     var deadlineAt: Timestamp?
+    var notBefore: Timestamp?
+    var windows: [String]?
     /// The revision of the terms; nil: 1.
     var revision: Int64?
     /// Whether the unfinished job is paused; its ``state`` is `queued` or `running` then. Nil: it is not.
@@ -103,13 +105,21 @@ struct FleetJobHead: Codable, Hashable, Sendable {
         get {
             JobTerms(
                 priority: JobPriority(rawValue: priority) ?? .normal, maxBytesPerSecond: maxBytesPerSecond,
-                deadlineAt: deadlineAt, isPaused: paused ?? false, revision: revision ?? 1)
+                deadlineAt: deadlineAt, times: times, isPaused: paused ?? false, revision: revision ?? 1)
         }
         set {
             (priority, maxBytesPerSecond) = (newValue.priority.rawValue, newValue.maxBytesPerSecond)
             (deadlineAt, revision) = (newValue.deadlineAt, newValue.revision)
             paused = newValue.isPaused ? true : nil
+            notBefore = newValue.times.notBefore
+            windows = newValue.times.windows.isEmpty ? nil : newValue.times.windows.map(\.text)
         }
+    }
+
+    /// The times of the job. Windows that cannot be read are of a later version.
+    private var times: JobTimes {
+        // A window that cannot be read is one of a later version.
+        JobTimes(notBefore: notBefore, windows: (windows ?? []).compactMap { try? JobWindow($0) })
     }
 
     var tokenOwner: TokenOwner? { owner?.owner }
@@ -121,7 +131,8 @@ struct FleetJobHead: Codable, Hashable, Sendable {
             priority: JobPriority(rawValue: priority) ?? .normal, owner: tokenOwner,
             maxBytesPerSecond: maxBytesPerSecond, timeout: timeoutMilliseconds.map { .milliseconds($0) },
             deadlineAt: deadlineAt, createdAt: createdAt, startedAt: startedAt, finishedAt: finishedAt,
-            error: errorCode.map { RecordedError(code: $0, message: errorMessage ?? "") }, revision: revision ?? 1)
+            error: errorCode.map { RecordedError(code: $0, message: errorMessage ?? "") }, revision: revision ?? 1,
+            times: times)
     }
 
     /// `node`: the node that runs the job; nil: none.

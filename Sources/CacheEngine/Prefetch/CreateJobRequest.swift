@@ -39,6 +39,8 @@ package struct CreateJobRequest: Sendable {
     package var timeout: Duration?
     /// The time when the unfinished job ends; nil means none.
     package var deadlineAt: Timestamp?
+    /// The times when items may run.
+    package var times = JobTimes()
     /// The token that makes the job; nil: the service needs none.
     package var owner: TokenOwner?
     /// A digest of the request body: a repeated idempotency key must come with the same digest.
@@ -95,7 +97,7 @@ package struct CreateJobRequest: Sendable {
         return JobRecord(
             id: id, label: label, queue: queue, supersedes: supersedes, priority: priority, owner: owner,
             maxBytesPerSecond: maxBytesPerSecond, timeout: timeout, deadlineAt: deadlineAt, createdAt: now,
-            items: records)
+            times: times, items: records)
     }
 
     /// Checks the fields that need no clock.

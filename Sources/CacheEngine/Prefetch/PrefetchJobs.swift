@@ -24,6 +24,7 @@ package struct PrefetchJobs: Sendable {
     package func submit(_ order: CreateJobRequest, idempotencyKey: String? = nil) async throws(CacheError)
         -> JobSnapshot
     {
+        try prefetch.zones.check(order.times.windows)
         var record = try order.record(
             id: random.identifier(), at: wallClock.now(), maxItems: prefetch.limits.jobItems)
         try await measure(&record)
@@ -131,6 +132,7 @@ package struct PrefetchJobs: Sendable {
     package func change(
         _ id: String, by patch: JobPatch, if condition: Precondition = .none
     ) async throws(CacheError) -> JobSnapshot {
+        try prefetch.zones.check(patch.windows.value ?? [])
         let now = wallClock.now()
         func changed(_ terms: JobTerms) throws(CacheError) -> JobTerms {
             if case .revision(let revision) = condition, revision != terms.revision {

@@ -75,6 +75,7 @@ final class PrefetchQueue: Sendable {
     let unsaved: AsyncStream<Void>
     private let save: AsyncStream<Void>.Continuation
     private let settings: LiveCacheSettings
+    let zones = TimeZones()
     /// Guards the space claims of each unfinished job.
     let spaceClaims = OrderedMutex<[String: JobSpaceClaims]>(.leaf, [:])
     /// Guards the state of the disk when an item began to wait for space; nil: none waits.
@@ -156,13 +157,25 @@ final class PrefetchQueue: Sendable {
     @discardableResult
     func add(_ record: JobRecord, isRouted: Bool = false) -> Bool {
         defer { measure.yield() }
+        enterZones(of: record.times)
         return change { $0.add(record, isRouted: isRouted, at: $1) ?? [] }
     }
 
     /// Adds a new or requeued job to the schedule, and ends the jobs that it has superseded in the catalog.
     private func add(_ record: JobRecord, superseding superseded: [String]) -> Bool {
         defer { measure.yield() }
+        enterZones(of: record.times)
         return change { $0.add(record, superseding: record.supersedes ? superseded : nil, at: $1) ?? [] }
+    }
+
+    /// Enters the rules of the zones that the times name.
+    private func enterZones(of times: JobTimes) {
+        guard !times.windows.isEmpty else { return }
+        let rules = zones.rules(of: times.windows)
+        for window in times.windows where rules[window.zone] == nil {
+            logger.error("a job waits for a time zone that the tz database lacks", metadata: ["zone": "\(window.zone)"])
+        }
+        state.withLock { $0.schedule.enter(rules) }
     }
 
     /// Adds a new job; it is durable when this returns. If it supersedes, the unfinished jobs of its queue end in the
@@ -273,6 +286,7 @@ final class PrefetchQueue: Sendable {
     ///   finished, or is not scheduled.
     @discardableResult
     func take(_ terms: JobTerms, of job: String, over revision: Int64? = nil) -> Bool {
+        enterZones(of: terms.times)
         guard change({ $0.take(terms, of: job, over: revision, at: $1) ?? [] }) else { return false }
         if let limit = terms.maxBytesPerSecond { state.withLock({ $0.paces[job] })?.change(to: limit) }
         return true

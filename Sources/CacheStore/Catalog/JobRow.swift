@@ -28,7 +28,7 @@ enum JobRow {
             "plan", encode: { job, _ in try StoredPlan(job).map(RowCoding.json) },
             decode: { row, _, job in
                 guard let text = row["plan"] as String? else { return }
-                (try RowCoding.value(json: text) as StoredPlan).restore(to: &job)
+                try (RowCoding.value(json: text) as StoredPlan).restore(to: &job)
             }),
     ]
 
@@ -108,14 +108,28 @@ private struct StoredLimits: Codable {
 private struct StoredPlan: Codable {
     /// Nil: 1.
     var revision: Int64?
+    /// Milliseconds since 1970.
+    var notBefore: Int64?
+    var windows: [String]?
 
     /// Nil for the terms of most jobs.
     init?(_ job: JobRecord) {
-        guard job.revision != 1 else { return nil }
-        revision = job.revision
+        guard job.revision != 1 || job.times != JobTimes() else { return nil }
+        (revision, notBefore) = (job.revision, job.times.notBefore?.milliseconds)
+        windows = job.times.windows.isEmpty ? nil : job.times.windows.map(\.text)
     }
 
-    func restore(to job: inout JobRecord) { job.revision = revision ?? 1 }
+    /// Throws `storageCorrupt` if a window is invalid.
+    func restore(to job: inout JobRecord) throws(CacheError) {
+        job.revision = revision ?? 1
+        do throws(CacheError) {
+            job.times = JobTimes(
+                notBefore: notBefore.map { Timestamp(milliseconds: $0) },
+                windows: try (windows ?? []).map { text throws(CacheError) in try JobWindow(text) })
+        } catch {
+            throw RowCoding.corrupt("a window of a job")
+        }
+    }
 }
 
 /// A job item's reference, tags, pin and wait as JSON. It is always sealed, because its URL may be signed.

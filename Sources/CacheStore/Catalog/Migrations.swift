@@ -291,7 +291,7 @@ enum Migrations {
         ) STRICT, WITHOUT ROWID;
         """
 
-    /// The revision of a job's terms as JSON. From this version on, jobs can have the state `paused`.
+    /// The revision of a job's terms, and its times, as JSON. From this version on, jobs can have the state `paused`.
     private static let v16 = """
         ALTER TABLE jobs ADD COLUMN plan TEXT;
         \(ChecksummedTable.jobs.migration(from: ChecksummedTable.jobsUntilV15))

@@ -27,6 +27,10 @@ struct JobReport {
         table.add("bytes", Self.bytes(of: job))
         if job.bytesPerSecond > 0 { table.add("rate", FigureText.rate(job.bytesPerSecond)) }
         if let left = job.etaSeconds { table.add("remaining", FigureText.span(left)) }
+        for window in job.windows { table.add("window", window) }
+        if let cause = job.waitingFor {
+            table.add("waits for", "\(cause)\(job.nextRunAt.map { " until \($0)" } ?? "")")
+        }
         if let time = job.deadlineAt { table.add("deadline", "\(time)\(job.atRisk ? ", at risk" : "")") }
         if let time = job.predictedFinishAt { table.add("predicted end", "\(time)") }
         if let error = job.error { table.add("error", error.sentence) }

@@ -49,6 +49,17 @@ struct PrefetchCommand: ClientCommand {
     )
     var deadline: TimeOption?
 
+    @Option(
+        name: .long,
+        help: ArgumentHelp("Time before which no item starts, such as 2030-01-31T00:00:00Z.", valueName: "time"))
+    var notBefore: TimeOption?
+
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "Daily time when items run, such as '01:00-06:00 Europe/Berlin'; repeatable.", valueName: "window"))
+    var window: [String] = []
+
     @Flag(name: .long, help: "Wait for the end of the job, and show its progress.")
     var wait = false
 
@@ -97,6 +108,7 @@ struct PrefetchCommand: ClientCommand {
         return JSON(present: [
             "items": .array(items), "priority": .string(priority.rawValue), "label": label.map(JSON.string),
             "maxBytesPerSecond": rate?.json, "deadlineAt": deadline?.json,
+            "notBefore": notBefore?.json, "windows": window.isEmpty ? nil : .array(window.map(JSON.string)),
         ])
     }
 }

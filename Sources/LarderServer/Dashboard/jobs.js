@@ -5,14 +5,14 @@ import { count, moment, pick } from "./format.js";
 import { action, announce, ask, assetLink, badge, checkField, dialog, facts, field, FieldError, form, grid, heading, keyLink, link, listPanel, meter, numberField, numbers, pair, panel, selectField, submitButton, table, textField, words } from "./view.js";
 
 const STATES = ["queued", "running", "paused", "succeeded", "failed", "timedOut", "cancelled"];
-const SUMMARY = "itemsTotal itemsDone itemsWaiting itemsFailed itemsTimedOut itemsCancelled bytesTotal bytesDone bytesFromCache bytesFromUpstream bytesPerSecond maxBytesPerSecond etaSeconds priority queue createdAt finishedAt deadlineAt predictedFinishAt";
+const SUMMARY = "itemsTotal itemsDone itemsWaiting itemsFailed itemsTimedOut itemsCancelled bytesTotal bytesDone bytesFromCache bytesFromUpstream bytesPerSecond maxBytesPerSecond etaSeconds priority queue createdAt finishedAt deadlineAt predictedFinishAt notBefore windows waitingFor nextRunAt";
 const MOST_PAGES = 10;
 export const CREATE = "POST /v1/jobs";
 
 const name = (job) => job.label ?? job.jobId.slice(0, 12);
 const hasEnded = (job) => STATES.indexOf(job.state) > 2;
 const failures = (job) => job.itemsFailed + job.itemsTimedOut + job.itemsCancelled;
-const state = (job) => make("span", badge(job.state), job.atRisk && badge("deadline at risk", "warn"));
+const state = (job) => make("span", badge(job.state), job.waitingFor && ` until ${moment(job.nextRunAt)}`, job.atRisk && badge("deadline at risk", "warn"));
 const itemState = (item) => make("span", badge(item.state), item.waitingFor && ` for ${item.waitingFor}, until ${moment(item.retryAt)}`);
 const target = (item) => item.url ?? (item.origin ? `${item.origin}/${item.path}` : item.assetId);
 

@@ -62,7 +62,8 @@ enum Samples {
         tally: JobTally(
             counts: [.succeeded: 1, .failed: 1, .timedOut: 1, .cancelled: 1, .queued: 1], itemsUnknown: 1,
             measuredBytes: 100, bytesFromCache: 20, bytesFromUpstream: 30), presentRate: 10.4,
-        forecast: JobSnapshot.Forecast(finishAt: time, isAtRisk: true), version: 4)
+        forecast: JobSnapshot.Forecast(finishAt: time, isAtRisk: true),
+        timeState: JobTimes.State(hold: .notBefore, nextRunAt: time), version: 4)
 
     static var fleetJob: JobSnapshot {
         var job = job

@@ -28,6 +28,7 @@ import Testing
             timeout: .seconds(60), deadlineAt: Timestamp(seconds: 50), createdAt: Timestamp(seconds: 1),
             startedAt: Timestamp(seconds: 2), finishedAt: Timestamp(seconds: 3),
             error: RecordedError(code: "storageFull", message: "No space."), revision: 3,
+            times: JobTimes(notBefore: Timestamp(seconds: 40)),
             items: [
                 JobItemRecord(
                     index: 0, reference: .url("https://up.test/a?sig=1", key: "a"), ranges: ["bytes=0-9", "bytes=-5"],
