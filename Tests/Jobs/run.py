@@ -16,6 +16,8 @@ import deadlines  # noqa: E402
 import times  # noqa: E402
 from harness import checks  # noqa: E402
 
+#: Cases that --brief leaves out.
+SLOW = {"deadlines"}
 CASES = [*change.CASES, *deadlines.CASES, *times.CASES]
 
 
@@ -24,7 +26,8 @@ def main():
     options = parser.parse_args()
     program = checks.program_of(parser, options)
     results, cases = checks.Checks("jobs"), {function.__name__: function for function in CASES}
-    for name in checks.chosen(cases, options.only):
+    ordinary = [name for name in cases if name not in SLOW or not options.brief]
+    for name in checks.chosen(cases, options.only, ordinary):
         with results.part(name, cases[name].__doc__) as part:
             cases[name](part, program, checks.directory(f"jobs-{name}"))
     sys.exit(results.finish())

@@ -43,7 +43,7 @@ package struct JobWindow: Hashable, Sendable {
     }
 
     private static func time(_ minutes: Int) -> String {
-        "\(CivilDate.padded(minutes / 60, 2)):\(CivilDate.padded(minutes % 60, 2))"
+        "\(FieldText.padded(minutes / 60, 2)):\(FieldText.padded(minutes % 60, 2))"
     }
 
     /// Whether a text can be the name of a file of the tz database.

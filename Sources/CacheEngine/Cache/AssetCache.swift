@@ -110,16 +110,16 @@ package final class AssetCache: Sendable {
         let live = LiveCacheSettings(settings)
         let origins = OriginTable(absolute: settings.absolute, allowedHosts: settings.allowedHosts)
         resolver = AssetResolver(origins: origins, context: context)
-        stateWriter = EvictionStateWriter(
-            space: space, commits: commits, catalog: dependencies.store.catalog, uptime: uptime)
+        let catalog = dependencies.store.catalog
+        stateWriter = EvictionStateWriter(space: space, commits: commits, catalog: catalog, uptime: uptime)
         evictor = Evictor(context: context, resolver: resolver)
         scrubber = Scrubber(context: context, evictor: evictor, schedule: settings.scrub)
         configuration = CacheConfiguration(context: context, origins: origins, settings: live)
         encryption = EncryptionAdministration(
             store: dependencies.store, commits: commits, origins: origins, wallClock: dependencies.wallClock,
             logger: dependencies.logger)
-        reader = ContentReader(
-            resolver: resolver, configuration: configuration, settings: live, clock: dependencies.clock)
+        clock = dependencies.clock
+        reader = ContentReader(resolver: resolver, configuration: configuration, settings: live, clock: clock)
         prober = Prober(of: context, resolver: resolver, clock: dependencies.clock)
         media = MediaInspector(of: context, resolver: resolver, settings: live)
         evictions = EvictionAdministration(
@@ -128,22 +128,21 @@ package final class AssetCache: Sendable {
             space: space, traceRecorder: context.traceRecorder, configuration: configuration, settings: live,
             wallClock: dependencies.wallClock)
         let prefetch = PrefetchQueue(
-            catalog: dependencies.store.catalog, claims: PrefetchClaims(space: space, uptime: uptime),
-            clock: dependencies.clock, wallClock: dependencies.wallClock, events: dependencies.events,
-            latencies: upstreamLatencies, tracer: dependencies.tracer, settings: live, logger: dependencies.logger)
+            catalog: catalog, claims: PrefetchClaims(space: space, uptime: uptime), clock: dependencies.clock,
+            wallClock: dependencies.wallClock, events: dependencies.events, latencies: upstreamLatencies,
+            tracer: dependencies.tracer, settings: live, logger: dependencies.logger)
         assets = AssetAdministration(
-            context: context, resolver: resolver, evictor: evictor, configuration: configuration,
-            prefetch: prefetch, clock: dependencies.clock, listWait: settings.listWait)
+            context: context, resolver: resolver, evictor: evictor, configuration: configuration, prefetch: prefetch,
+            clock: dependencies.clock, listWait: settings.listWait)
         jobs = PrefetchJobs(
-            prefetch: prefetch, catalog: dependencies.store.catalog, commits: commits, resolver: resolver,
-            configuration: configuration, wallClock: dependencies.wallClock, random: dependencies.random)
+            prefetch: prefetch, catalog: catalog, commits: commits, resolver: resolver, configuration: configuration,
+            wallClock: dependencies.wallClock, random: dependencies.random)
         statistics = CacheStatistics(
             context: context, origins: origins, scrubber: scrubber, encryption: encryption, prefetch: prefetch,
             settings: live)
         fleet = FleetMember(
             settings.fleet, services: dependencies.services, context: context, configuration: configuration,
             evictions: evictions, prefetch: prefetch)
-        clock = dependencies.clock
     }
 
     /// The commit queue. It reports losses, damage and late punches of a file to every open asset of that ID. Each asset
