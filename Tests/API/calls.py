@@ -265,9 +265,9 @@ class Calls:
         page = self.call("listFiles", body=order, kind="Listing")
         expect([item.path for item in page.items] == ["one.bin"] and page.next_cursor is None, "listFiles: wrong second page")
         self.refused("listFiles", body=models.ListingRequest(origin="nobody"), status=404, code="notFound")
-        self.refused("listFiles", body=models.ListingRequest(origin="demo", path="two.bin"), status=502, code="upstreamUnusable")
+        self.refused("listFiles", body=models.ListingRequest(origin="demo", path="two.bin"), status=502, code="upstreamProtocol")
         order = models.ListingRequest(origin="demo", path="list.m3u8", format_=models.ListingRequestFormat.S3)
-        self.refused("listFiles", body=order, status=502)
+        self.refused("listFiles", body=order, status=502, code="upstreamRefused")
 
     # Assets
 

@@ -19,7 +19,9 @@ RULES = {
     "createSignature": ("expiresInSeconds", "expiresAt", "kid"),
     # An instant in the future.
     "patchAsset": ("pinnedUntilAt",),
-    "createJob": ("deadlineAt",),
+    # Names of time zones, and windows that are not empty; items of an origin with forward or resolve.
+    "createJob": ("deadlineAt", "windows"),
+    "patchJob": ("deadlineAt", "windows"),
     # Either a range or a time span with its length; a word or a number.
     "explainRead": ("range", "startSeconds", "seconds", "renditions"),
     # At most 64 combinations of an algorithm and a capacity.

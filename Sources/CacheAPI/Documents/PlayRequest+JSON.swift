@@ -2,7 +2,7 @@ package import CacheCore
 
 extension PlayRequest: Decodable {
     private struct Document: Decodable {
-        var startSeconds: Limited<SignedSeconds>?
+        var startSeconds: Omittable<Limited<SignedSeconds>>
         var seconds: Limited<SecondsAboveZero>?
         var tracks: Tracks?
         var renditions: RenditionChoice?
@@ -28,7 +28,7 @@ extension PlayRequest: Decodable {
     /// Reads the `PlayRequest` schema.
     package init(from decoder: any Decoder) throws {
         let document = try Document(from: decoder)
-        let start = document.startSeconds?.value
+        let start = document.startSeconds.value?.value
         guard let length = document.seconds?.value else {
             throw decoder.invalid("The number of seconds to play is missing.", at: "seconds")
         }
