@@ -267,7 +267,27 @@ class Calls:
         self.refused("listFiles", body=models.ListingRequest(origin="nobody"), status=404, code="notFound")
         self.refused("listFiles", body=models.ListingRequest(origin="demo", path="two.bin"), status=502, code="upstreamProtocol")
         order = models.ListingRequest(origin="demo", path="list.m3u8", format_=models.ListingRequestFormat.S3)
-        self.refused("listFiles", body=order, status=502, code="upstreamRefused")
+        page = self.call("listFiles", body=order, kind="Listing")
+        expect(not page.items and page.next_cursor == "t", f"listFiles: {page}")
+
+        for path, selection, code in (
+            ("files.txt", {"format": "text", "include": ["**/one.*"]}, None),
+            ("files.txt", {"format": "text", "limit": 1}, "jobTooLarge"),
+            ("foreign.txt", {"format": "text"}, "upstreamForbidden"),
+            ("", {"format": "s3"}, "upstreamProtocol"),
+        ):
+            self.listed(path, selection, code)
+
+    def listed(self, path, selection, code):
+        """A job with a list ends with this code; nil: it has fetched the files that match."""
+        client = self.client.get_httpx_client()
+        item = {"origin": "demo", "path": path, "list": selection}
+        job = client.post("/v1/jobs", json={"items": [item]}, headers={"Prefer": "wait=30"}).json()
+        items = self.call("listJobItems", job["jobId"]).items
+        error = items[0].error.code if items[0].error else None
+        expect(error == code, f"a list of {path} {selection}: {error}, not {code}")
+        if not code:
+            expect({item.path for item in items[1:]} == {"one.bin", "films/one.mp4"}, f"a list of {path}: {items}")
 
     # Assets
 

@@ -7,6 +7,9 @@ from harness import upstream
 SIZE = 300_000
 FILES = {name: upstream.content(name, SIZE) for name in ("one.bin", "two.bin", "films/one.mp4", "held.bin")}
 FILES["list.m3u8"] = b"#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n1.ts\n#EXT-X-ENDLIST\n"
+FILES["foreign.txt"] = b"http://other.example/x.bin\n//other.example/y.bin\n"
+#: A part of a bucket's listing that names itself as the next one.
+ENDLESS = b"<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken></ListBucketResult>"
 FILES["files.txt"] = b"one.bin\nfilms/one.mp4\nfilms/\n//other.example/x.bin\n"
 MODIFIED = "Wed, 01 Jan 2025 00:00:00 GMT"
 
@@ -24,6 +27,8 @@ class Upstream(upstream.Upstream):
 
     def answer(self, request):
         name = request.name.lstrip("/")
+        if not name:
+            return upstream.Answer(200, body=ENDLESS)
         if name not in FILES:
             return upstream.Answer(404)
         file = upstream.asset(

@@ -18,13 +18,14 @@ extension UpstreamLister {
     private static let mostBytes = 64 << 20
     /// The longest time.
     private static let timeout = Duration.seconds(600)
-    /// The largest number of folders that wait for their listing.
+    /// The largest number of responses, and of folders that wait for their listing.
     private static let mostFolders = 10_000
 
     /// Lists the folder or document, and with `isRecursive` the folders below it.
     ///
-    /// Throws as ``page(_:)``, and `.jobTooLarge` above a total: 100,000 entries, 64 MiB, `limit` files, 10,000 waiting
-    /// folders; `.upstreamTimedOut` after 10 minutes.
+    /// Throws as ``page(_:)``, and `.jobTooLarge` above a total: 100,000 entries, 64 MiB, `limit` files, 10,000 responses or
+    /// waiting folders; `.upstreamTimedOut` after 10 minutes; `.upstreamForbidden` if all entries lie elsewhere;
+    /// `.upstreamUnusable` for a listing without an end.
     package func select(
         _ selection: ListSelection, origin: String, path: String
     ) async throws(CacheError) -> Selection {
@@ -37,7 +38,7 @@ extension UpstreamLister {
         _ selection: ListSelection, origin: String, path: String
     ) async throws(CacheError) -> Selection {
         let isWanted = selection.filter(below: path, at: wallClock.now())
-        var (found, bytes) = (Selection(), 0)
+        var (found, bytes, responses) = (Selection(), 0, 0)
         var folders = [path]
         var seen: Set<String> = [path]
         while let folder = folders.popLast() {
@@ -47,6 +48,7 @@ extension UpstreamLister {
             repeat {
                 let page = try await page(request)
                 bytes += page.responseBytes
+                responses += 1
                 found.entries += page.entries.count
                 found.skippedEntries += page.skippedEntries
                 found.files += page.entries.filter(isWanted)
@@ -54,11 +56,18 @@ extension UpstreamLister {
                     let below = page.entries.filter(\.isFolder).map(\.reference).filter { seen.insert($0).inserted }
                     folders += below.reversed()
                 }
-                try check(found, bytes: bytes, folders: folders.count, limit: selection.limit)
+                try check(found, bytes: bytes, folders: max(folders.count, responses), limit: selection.limit)
                 // Only stores are asked for parts; other listings are complete.
-                request.cursor = page.format == .s3 ? page.nextCursor : nil
-                request.format = page.format
+                let next = page.format == .s3 ? page.nextCursor : nil
+                guard next == nil || next != request.cursor else {
+                    throw CacheError(.upstreamUnusable(), "The listing does not end: its next part is the same one.")
+                }
+                (request.cursor, request.format) = (next, page.format)
             } while request.cursor != nil
+        }
+        guard !found.files.isEmpty || found.entries > 0 || found.skippedEntries == 0 else {
+            throw CacheError(
+                .upstreamForbidden, "All \(found.skippedEntries) entries of the listing lie outside of the origin.")
         }
         return found
     }
