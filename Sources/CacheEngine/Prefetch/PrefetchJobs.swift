@@ -24,7 +24,7 @@ package struct PrefetchJobs: Sendable {
     package func submit(_ order: CreateJobRequest, idempotencyKey: String? = nil) async throws(CacheError)
         -> JobSnapshot
     {
-        try prefetch.zones.check(order.times.windows)
+        try await checkZones(of: order.times.windows)
         var record = try order.record(
             id: random.identifier(), at: wallClock.now(), maxItems: prefetch.limits.jobItems)
         try await measure(&record)
@@ -123,6 +123,12 @@ package struct PrefetchJobs: Sendable {
         return try await prefetch.job(id)
     }
 
+    /// Throws `.invalidField` for a window in an unknown zone. The rules are read from files.
+    private func checkZones(of windows: [JobWindow]) async throws(CacheError) {
+        guard !windows.isEmpty else { return }
+        try await resolver.context.diskThreads.run { [zones = prefetch.zones] in try zones.check(windows) }
+    }
+
     /// Changes the terms of an unfinished job; the change is durable when this returns.
     ///
     /// - Parameter condition: Compared with the revision of the job.
@@ -132,7 +138,7 @@ package struct PrefetchJobs: Sendable {
     package func change(
         _ id: String, by patch: JobPatch, if condition: Precondition = .none
     ) async throws(CacheError) -> JobSnapshot {
-        try prefetch.zones.check(patch.windows.value ?? [])
+        try await checkZones(of: patch.windows.value ?? [])
         let now = wallClock.now()
         func changed(_ terms: JobTerms) throws(CacheError) -> JobTerms {
             if case .revision(let revision) = condition, revision != terms.revision {
