@@ -93,11 +93,12 @@ import Testing
         let counters = try await running(test, receiver) { exporter in
             test.endSpans(512)
             for request in 1..<8 {
-                // The timer of the batch, 5 s, may still be there when the first request arrives.
+                // The timers of the batch, 5 s, and of the request, 10 s, may still be there when a request arrives.
                 let ceiling = Backoff.ceiling(beforeRetry: request - 1)
                 try await wait {
                     let sleeps = test.clock.sleeps
                     return receiver.requests.count == request && sleeps.count == 1 && sleeps[0] <= ceiling
+                        && ![.seconds(5), .seconds(10)].contains(sleeps[0])
                 }
                 let delay = try #require(test.clock.sleeps.first)
                 delays.append(delay)
