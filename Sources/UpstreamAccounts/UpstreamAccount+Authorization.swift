@@ -64,9 +64,6 @@ extension UpstreamAccount {
 }
 
 extension UpstreamURL {
-    /// The value of the `Host` field.
-    var hostField: String { bracketedHost + (port == scheme.defaultPort ? "" : ":\(port)") }
-
     /// The URL of the same host with another path and query.
     func replacing(path: String, query: String?) -> UpstreamURL {
         let tail = query.map { "?" + $0 } ?? ""

@@ -54,7 +54,7 @@ import Testing
     private static let documents: [(String, [JSON])] = [
         ("Asset", [Samples.asset, Samples.bareAsset].map { AssetDocument($0).json }),
         ("ProbeReport", [ProbeDocument(Samples.probe).json]),
-        ("ListSelection", Samples.items.compactMap(\.list).map { ListSelectionDocument($0).json }),
+        ("ListSelection", Samples.items.compactMap(\.list).map(\.json)),
         ("Listing", Samples.listings.map { ListingDocument($0, of: "demo").json }),
         ("Timings", [Samples.timings, TransferTimings()].map { TimingsDocument($0).json }),
         ("Job", [Samples.job, Samples.fleetJob].map { JobDocument($0).json }),
@@ -133,7 +133,7 @@ import Testing
     func everyFieldThatIsAcceptedIsDescribed() {
         let bodies: [(String, [String])] = [
             ("AssetPatch", AssetPatch.keys), ("ProbeRequest", ProbeRequest.keys), ("ProbeItem", ProbeRequest.itemKeys),
-            ("ListingRequest", ListingOrder.keys), ("ListSelectionRequest", ListSelectionDocument.keys),
+            ("ListingRequest", ListingOrder.keys), ("ListSelectionRequest", ListSelectionRequest.keys),
             ("CreateJobRequest", CreateJobRequest.keys), ("JobPatch", JobPatch.keys),
             ("JobItemRequest", CreateJobRequest.itemKeys),
             ("PlayRequest", PlayRequest.keys),

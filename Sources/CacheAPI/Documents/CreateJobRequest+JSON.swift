@@ -46,7 +46,7 @@ extension CreateJobRequest.Item: Decodable {
         var assetId: AssetID?
         var ranges: List<256, Checked<RangeRule>>?
         var play: PlayRequest?
-        var list: ListSelectionDocument?
+        var list: ListSelectionRequest?
     }
 
     /// Ranges in the syntax of the `Range` field.

@@ -68,7 +68,7 @@ package struct JobItemDocument: Codable {
     package var assetId: AssetID?
     package var ranges: [String]
     var play: PlayRequestDocument?
-    var list: ListSelectionDocument?
+    var list: ListSelection?
     var media: Media?
     package var playableSeconds: Double?
     package var parent: Int?
@@ -98,7 +98,7 @@ extension JobItemDocument {
         self.init(
             index: item.index, url: url, origin: origin, path: path, key: key, assetId: item.assetID ?? known,
             ranges: item.ranges, play: item.play.map(PlayRequestDocument.init),
-            list: item.list.map(ListSelectionDocument.init),
+            list: item.list,
             media: item.playResult.flatMap(Media.init), playableSeconds: item.playResult?.playableSeconds.mediaTime,
             parent: item.parent, tags: item.tags, pinned: item.isPinned, state: item.state.rawValue,
             waitingFor: wait?.hold.cause.rawValue, retryAt: wait?.retryAt, attempts: item.attempts,

@@ -17,6 +17,13 @@ package struct ListSelection: Hashable, Sendable, Codable {
 
     package static let largestLimit = 10_000
 
+    /// The names of the members in documents of the API and in the catalog.
+    private enum CodingKeys: String, CodingKey {
+        case format, pointer
+        case isRecursive = "recursive"
+        case include, minBytes, maxBytes, minAgeSeconds, maxAgeSeconds, limit
+    }
+
     package init() {}
 
     /// A function that tells whether an entry is selected.
@@ -24,6 +31,7 @@ package struct ListSelection: Hashable, Sendable, Codable {
     /// - Parameter folder: the path of the folder, which precedes that of the entry.
     package func filter(below folder: String, at now: Timestamp) -> (_ entry: ListingEntry) -> Bool {
         let patterns = include.compactMap { KeyPattern($0) }
+        let root = String(decoding: PercentEncoding.decoded(folder), as: UTF8.self)
         return { entry in
             guard !entry.isFolder else { return false }
             if minBytes != nil || maxBytes != nil {
@@ -37,7 +45,6 @@ package struct ListSelection: Hashable, Sendable, Codable {
             guard !include.isEmpty else { return true }
             let path = entry.reference.prefix { $0 != "?" }
             let decoded = String(decoding: PercentEncoding.decoded(path), as: UTF8.self)
-            let root = String(decoding: PercentEncoding.decoded(folder), as: UTF8.self)
             let relative = decoded.hasPrefix(root) ? String(decoded.dropFirst(root.count)) : decoded
             return patterns.contains { $0.matches(relative) }
         }

@@ -14,7 +14,7 @@ struct OriginRates: Sendable {
         var runs = 0
         private var busy = Duration.zero
         private var bytes: Int64 = 0
-        private var noted: Duration
+        private(set) var noted: Duration
         private var samples: Deque<Sample> = [Sample(busy: .zero, bytes: 0)]
 
         init(at uptime: Duration) { noted = uptime }
@@ -47,13 +47,22 @@ struct OriginRates: Sendable {
     private static let (window, least) = (Duration.seconds(5), Duration.milliseconds(500))
     /// The shortest busy time between two samples.
     private static let spacing = Duration.milliseconds(200)
+    /// The largest number of parties without a running item that are remembered.
+    private static let mostIdle = 1024
     private var meters: [Key: Meter] = [:]
 
     /// A run begins. `isLimited`: its job has a rate limit.
     mutating func began(at party: String, isLimited: Bool, _ uptime: Duration) {
         let key = Key(party: party, isLimited: isLimited)
+        if meters[key] == nil, meters.count > Self.mostIdle { forgetIdle() }
         meters[key, default: Meter(at: uptime)].note(0, at: uptime)
         meters[key]?.runs += 1
+    }
+
+    /// Forgets the half of the idle parties that have been idle for longest.
+    private mutating func forgetIdle() {
+        let idle = meters.filter { $0.value.runs == 0 }.sorted { $0.value.noted < $1.value.noted }
+        for (key, _) in idle.prefix((idle.count + 1) / 2) { meters[key] = nil }
     }
 
     mutating func received(_ bytes: Int64, from party: String, isLimited: Bool, at uptime: Duration) {

@@ -259,7 +259,7 @@ struct PrefetchJob: Sendable {
 
     /// Takes over the terms, and returns the runs to stop; nil if the job is finished. A pause returns running and waiting
     /// items to the queue. `restarts`: whether another rate limit restarts the running items, because other nodes run them.
-    mutating func take(_ terms: JobTerms, restarts: Bool, at now: Moment) -> [Run]? {
+    mutating func apply(_ terms: JobTerms, restarts: Bool, at now: Moment) -> [Run]? {
         guard !record.state.isFinished else { return nil }
         let before = record.terms
         record.terms = terms

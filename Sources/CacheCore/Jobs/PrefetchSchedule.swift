@@ -340,12 +340,12 @@ package struct PrefetchSchedule: Sendable {
     /// Takes over the terms of a job; nil if it is finished or not scheduled.
     ///
     /// - Parameter revision: The terms that these ones replace; nil: any. Nil is returned if they are others.
-    package mutating func take(
+    package mutating func apply(
         _ terms: JobTerms, of job: String, over revision: Int64? = nil, at now: Moment
     ) -> [Action]? {
         let isRouted = isRouted(job)
         guard revision == nil || revision == jobs[job]?.record.revision,
-            let runs = jobs[job]?.take(terms, restarts: isRouted, at: now)
+            let runs = jobs[job]?.apply(terms, restarts: isRouted, at: now)
         else { return nil }
         return runs.map { .stop($0) } + [.changed(job: job)] + admit(at: now)
     }

@@ -95,8 +95,7 @@ enum HTMLIndex {
         let parts = word.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }
         if parts[0].utf8.count == 4 { return RFC3339.parse(word + "T00:00:00Z")?.seconds }
-        let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-        guard let month = months.firstIndex(of: String(parts[1])) else { return nil }
+        guard let month = HTTPDate.months.firstIndex(of: String(parts[1])) else { return nil }
         return RFC3339.parse("\(parts[2])-\(FieldText.padded(month + 1, 2))-\(parts[0])T00:00:00Z")?.seconds
     }
 

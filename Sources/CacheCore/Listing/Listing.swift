@@ -66,10 +66,10 @@ package struct Listing: Hashable, Sendable {
         case .html: entries = HTMLIndex.entries(text, now: now)
         case .json: entries = try Self.json(text, pointer)
         case .text: entries = try Self.text(text)
-        case .rss: entries = try Self.xml { (xml) throws(XMLError) in try XMLListings.feed(&xml, now: now) }(text)
-        case .s3: self = try Self.xml { (xml) throws(XMLError) in try XMLListings.objects(&xml) }(text)
+        case .rss: entries = try Self.xml(text) { (xml) throws(XMLError) in try XMLListings.feed(&xml, now: now) }
+        case .s3: self = try Self.xml(text) { (xml) throws(XMLError) in try XMLListings.objects(&xml) }
         case .webdav:
-            entries = try Self.xml { (xml) throws(XMLError) in try XMLListings.multistatus(&xml, now: now) }(text)
+            entries = try Self.xml(text) { (xml) throws(XMLError) in try XMLListings.multistatus(&xml, now: now) }
         }
         guard entries.count <= Self.entryLimit else {
             throw CacheError(.upstreamUnusable(), "The listing has more than \(Self.entryLimit) entries.")
@@ -92,19 +92,17 @@ package struct Listing: Hashable, Sendable {
 
     /// Runs a parser of XML with the errors of listings.
     private static func xml<Value>(
-        _ parse: @escaping (inout XMLReader) throws(XMLError) -> Value
-    ) -> ([UInt8]) throws(CacheError) -> Value {
-        { (text) throws(CacheError) in
-            var reader = XMLReader(text, depth: 32)
-            do throws(XMLError) { return try parse(&reader) } catch {
-                let fault =
-                    switch error {
-                    case .malformed(let part, let offset): "malformed \(part) at byte \(offset)"
-                    case .unsupported(let part): "unsupported \(part)"
-                    case .tooLarge(let limit): "too large: \(limit)"
-                    }
-                throw CacheError(.upstreamUnusable(), "The listing is no XML document of its format (\(fault)).")
-            }
+        _ text: [UInt8], _ parse: (inout XMLReader) throws(XMLError) -> Value
+    ) throws(CacheError) -> Value {
+        var reader = XMLReader(text, depth: 32)
+        do throws(XMLError) { return try parse(&reader) } catch {
+            let fault =
+                switch error {
+                case .malformed(let part, let offset): "malformed \(part) at byte \(offset)"
+                case .unsupported(let part): "unsupported \(part)"
+                case .tooLarge(let limit): "too large: \(limit)"
+                }
+            throw CacheError(.upstreamUnusable(), "The listing is no XML document of its format (\(fault)).")
         }
     }
 

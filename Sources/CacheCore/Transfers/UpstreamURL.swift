@@ -41,6 +41,9 @@ package struct UpstreamURL: Hashable, Sendable {
     /// The host as it appears in a URL: an IPv6 address has brackets.
     package var bracketedHost: String { host.contains(":") ? "[\(host)]" : host }
 
+    /// The value of the `Host` field: the port only if it is not that of the scheme.
+    package var hostField: String { bracketedHost + (port == scheme.defaultPort ? "" : ":\(port)") }
+
     /// Whether scheme, host and port are equal.
     package func isSameHost(as other: UpstreamURL) -> Bool {
         scheme == other.scheme && host == other.host && port == other.port

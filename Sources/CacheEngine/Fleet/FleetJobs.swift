@@ -163,7 +163,7 @@ final class FleetJobs: Sendable {
             state.running[id]?.head.terms = terms
             return true
         }
-        if isNew { prefetch.take(terms, of: id) }
+        if isNew { prefetch.apply(terms, of: id) }
     }
 
     /// Claims a running job again whose claim has ended with the lease.

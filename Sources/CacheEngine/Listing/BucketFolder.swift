@@ -16,8 +16,7 @@ struct BucketFolder {
         let path = url.path.dropFirst()
         let isInHost = base.path.count < 2 || Self.namesBucket(base.host)
         let name = isInHost ? "" : (path.split(separator: "/", maxSplits: 1).first.map { $0 + "/" } ?? "")
-        let port = url.port == url.scheme.defaultPort ? "" : ":\(url.port)"
-        bucket = "\(url.scheme.rawValue)://\(url.bracketedHost)\(port)/\(name)"
+        bucket = "\(url.scheme.rawValue)://\(url.hostField)/\(name)"
         guard let key = String(validating: PercentEncoding.decoded(path.dropFirst(name.count)), as: UTF8.self) else {
             throw CacheError(.malformedRequest, "The path is not valid UTF-8.")
         }

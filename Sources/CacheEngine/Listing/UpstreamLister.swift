@@ -166,7 +166,7 @@ package struct UpstreamLister: Sendable {
             if (200..<300).contains(status) { return response }
             var head = response.head
             head.excerpt = Array(response.body.prefix(4096))
-            guard !isLast, upstreams.accounts.isRepeatable(access, of: target, after: head) else {
+            guard !isLast, await upstreams.renew(access, to: target, after: head) else {
                 throw refusal(response, at: target)
             }
         }

@@ -160,7 +160,7 @@ package struct PrefetchJobs: Sendable {
             }
             let terms = try changed(record.terms)
             guard terms != record.terms else { return try await prefetch.job(id) }
-            if prefetch.take(terms, of: id, over: record.revision) { break }
+            if prefetch.apply(terms, of: id, over: record.revision) { break }
         }
         try await prefetch.saveTerms(of: id)
         return try await prefetch.job(id)

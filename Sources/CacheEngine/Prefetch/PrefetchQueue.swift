@@ -285,9 +285,9 @@ final class PrefetchQueue: Sendable {
     /// - Parameter revision: The terms that these ones replace; nil: any. False is returned if the job has others, is
     ///   finished, or is not scheduled.
     @discardableResult
-    func take(_ terms: JobTerms, of job: String, over revision: Int64? = nil) -> Bool {
+    func apply(_ terms: JobTerms, of job: String, over revision: Int64? = nil) -> Bool {
         enterZones(of: terms.times)
-        guard change({ $0.take(terms, of: job, over: revision, at: $1) ?? [] }) else { return false }
+        guard change({ $0.apply(terms, of: job, over: revision, at: $1) ?? [] }) else { return false }
         if let limit = terms.maxBytesPerSecond { state.withLock({ $0.paces[job] })?.change(to: limit) }
         return true
     }

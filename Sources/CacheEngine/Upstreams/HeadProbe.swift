@@ -28,16 +28,9 @@ struct HeadProbe {
         let access = try await access()
         let head = try await head(method, window, access)
         guard !hasNewCredentials else { return head }
-        if head.status == 401, let file = target.settings.credentialsFile {
-            await withCheckedContinuation { continuation in
-                upstreams.credentials.reread(file) { continuation.resume() }
-            }
-        } else {
-            // Some links are for GET only.
-            guard method == .get || access.link == nil,
-                upstreams.accounts.isRepeatable(access, of: target, after: head)
-            else { return head }
-        }
+        // Some links are for GET only.
+        let isOfLink = method != .get && access.link != nil
+        guard await upstreams.renew(isOfLink ? nil : access, to: target, after: head) else { return head }
         hasNewCredentials = true
         return try await self.head(method, window, try await self.access())
     }

@@ -57,6 +57,18 @@ struct Upstreams: Sendable {
         return request
     }
 
+    /// Obtains other credentials or another link after a response that refused a request. Returns whether a repetition can
+    /// succeed. `access`: that of the request; nil: only the credentials file of the origin can help.
+    func renew(_ access: UpstreamAccess?, to target: AssetTarget, after head: UpstreamHead) async -> Bool {
+        if head.status == 401, let file = target.settings.credentialsFile {
+            await withCheckedContinuation { continuation in
+                credentials.reread(file) { continuation.resume() }
+            }
+            return true
+        }
+        return access.map { accounts.isRepeatable($0, of: target, after: head) } ?? false
+    }
+
     /// The indices of the URLs whose servers are failing. It is empty for a single URL; it has no alternative.
     func failing(_ urls: [String]) -> Set<Int> {
         urls.count < 2 ? [] : Set(urls.indices.filter { client.isFailing(urls[$0]) })

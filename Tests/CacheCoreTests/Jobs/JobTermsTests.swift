@@ -9,7 +9,7 @@ import Testing
     ) throws -> [PrefetchSchedule.Action] {
         let terms = try #require(schedule.terms(of: job))
         let next = try patch.applied(to: terms, at: Base.moment(seconds).wall)
-        let actions = schedule.take(next, of: job, over: terms.revision, at: Base.moment(seconds))
+        let actions = schedule.apply(next, of: job, over: terms.revision, at: Base.moment(seconds))
         return try #require(actions)
     }
 
@@ -113,7 +113,7 @@ import Testing
         let terms = try #require(schedule.terms(of: "a"))
         _ = try Self.changed(&schedule, JobPatch(priority: .high))
 
-        let actions = schedule.take(terms, of: "a", over: terms.revision, at: Base.moment(2))
+        let actions = schedule.apply(terms, of: "a", over: terms.revision, at: Base.moment(2))
         #expect(actions == nil)
         #expect(schedule.terms(of: "a")?.priority == .high)
     }

@@ -9,7 +9,7 @@ package struct ListingOrder: Sendable {
         var origin: String?
         var path: String?
         var format: ListingFormat?
-        var pointer: String?
+        var pointer: Checked<PointerRule>?
         var limit: Limited<PageLimits>?
         var cursor: String?
     }
@@ -25,36 +25,19 @@ package struct ListingOrder: Sendable {
         guard let origin = document.origin else {
             throw .invalid("origin", "The name of an origin is expected here.")
         }
-        if let pointer = document.pointer, !pointer.isEmpty, !pointer.hasPrefix("/") {
-            throw .invalid("pointer", "A JSON pointer begins with a slash.")
-        }
         if let cursor = document.cursor, !(1...Self.longestCursor).contains(cursor.utf8.count) {
             throw .invalid("cursor", "The value is no nextCursor of a listing.")
         }
         let path = document.path ?? ""
         request = ListingRequest(
             origin: origin, path: path.hasPrefix("/") ? String(path.dropFirst()) : path, format: document.format,
-            pointer: document.pointer, limit: Int(document.limit?.value ?? 1000), cursor: document.cursor)
+            pointer: document.pointer?.text, limit: Int(document.limit?.value ?? 1000), cursor: document.cursor)
     }
 }
 
-/// The `ListSelection` schema.
-struct ListSelectionDocument: Codable, Sendable {
-    var format: ListingFormat?
-    var pointer: String?
-    var recursive: Bool
-    var include: [String]
-    var minBytes, maxBytes: Int64?
-    var minAgeSeconds, maxAgeSeconds: Double?
-    var limit: Int
-
-    init(_ selection: ListSelection) {
-        (format, pointer, recursive) = (selection.format, selection.pointer, selection.isRecursive)
-        include = selection.include
-        (minBytes, maxBytes) = (selection.minBytes, selection.maxBytes)
-        (minAgeSeconds, maxAgeSeconds) = (selection.minAgeSeconds, selection.maxAgeSeconds)
-        limit = selection.limit
-    }
+/// The `ListSelectionRequest` schema.
+struct ListSelectionRequest: Decodable, Sendable {
+    let selection: ListSelection
 
     private enum FileLimits: NumberLimits {
         static let range: ClosedRange<Int64> = 1...Int64(ListSelection.largestLimit)
@@ -62,7 +45,7 @@ struct ListSelectionDocument: Codable, Sendable {
 
     private struct Document: Decodable {
         var format: ListingFormat?
-        var pointer: String?
+        var pointer: Checked<PointerRule>?
         var recursive: Bool?
         var include: List<64, KeyPatternText>?
         var minBytes, maxBytes: Limited<NotNegative>?
@@ -87,11 +70,8 @@ struct ListSelectionDocument: Codable, Sendable {
 
     init(from decoder: any Decoder) throws {
         let document = try Document(from: decoder)
-        if let pointer = document.pointer, !pointer.isEmpty, !pointer.hasPrefix("/") {
-            throw decoder.invalid("A JSON pointer begins with a slash.", at: "pointer")
-        }
         var selection = ListSelection()
-        (selection.format, selection.pointer) = (document.format, document.pointer)
+        (selection.format, selection.pointer) = (document.format, document.pointer?.text)
         selection.isRecursive = document.recursive ?? false
         selection.include = document.include?.values.map(\.text) ?? []
         (selection.minBytes, selection.maxBytes) = (document.minBytes?.value, document.maxBytes?.value)
@@ -99,18 +79,14 @@ struct ListSelectionDocument: Codable, Sendable {
             document.minAgeSeconds?.value, document.maxAgeSeconds?.value
         )
         selection.limit = document.limit.map { Int($0.value) } ?? ListSelection.largestLimit
-        self.init(selection)
+        self.selection = selection
     }
+}
 
-    var selection: ListSelection {
-        var selection = ListSelection()
-        (selection.format, selection.pointer, selection.isRecursive) = (format, pointer, recursive)
-        selection.include = include
-        (selection.minBytes, selection.maxBytes) = (minBytes, maxBytes)
-        (selection.minAgeSeconds, selection.maxAgeSeconds) = (minAgeSeconds, maxAgeSeconds)
-        selection.limit = limit
-        return selection
-    }
+/// A JSON pointer (RFC 6901).
+private enum PointerRule: TextRule {
+    static let expectation = "A JSON pointer begins with a slash."
+    static func permits(_ text: String) -> Bool { text.isEmpty || text.hasPrefix("/") }
 }
 
 /// The `Listing` schema.
