@@ -26,6 +26,7 @@ package func makeApplication(
             log: settings.accessLog ?? AccessLog(logger), latencies: cache.statistics.requestLatencies),
         tracing: RequestTracing(tracer: cache.tracer))
     let feed = EventFeed(log: cache.events, clock: clock)
+    cache.schedules.begin(with: JobSchedules.Rights(live, wallClock: wallClock))
     let router = makeRouter(
         cache: cache, settings: settings, live: live, source: source, processor: processor, load: load, feed: feed)
     var certificates: CertificateReloader?
@@ -76,6 +77,10 @@ func makeRouter(
             fills: cache.fills, reader: cache.reader, media: cache.media, statistics: cache.statistics,
             readers: limits), gate, limits, budgets)
     router.mount(JobController(jobs: cache.jobs, live: live, readers: limits, clock: clock), gate, limits, budgets)
+    router.mount(
+        ScheduleController(schedules: cache.schedules, jobs: cache.jobs, live: live, wallClock: wallClock), gate,
+        limits,
+        budgets)
     router.mount(
         StatsController(
             cache: cache, load: load, readers: processor.recorder.readers, source: source, version: settings.version),

@@ -408,9 +408,26 @@ class Calls:
         self.call("retryJob", held.job_id, status=202, kind="Job")
         expect('"state":"succeeded"' in self.call("watchJob", held.job_id, kind=str), "retryJob: it failed again")
         self.refused("patchJob", held.job_id, body=paused, status=409, code="conflict")
+        self.schedules(item)
         empty = self.models.CreateJobRequest(items=[])
         problem = self.refused("createJob", body=empty, status=422, code="invalidField")
         expect(problem.field == "items", f"createJob: {problem.field}")
+
+    def schedules(self, item):
+        order = self.models.ScheduleRequest(
+            repeat="weekly:mon,thu", at="02:30 Europe/Berlin", deadline_seconds=600, job=self.models.CreateJobRequest(items=[item])
+        )
+        made = self.call("putSchedule", "tonight", body=order, status=201)
+        expect(made.repeat == "weekly:mon,thu" and made.state == "active" and made.last_run is None, f"putSchedule: {made}")
+        found = self.response("getSchedule", "tonight")
+        self.call("getSchedule", "tonight", if_none_match=found.headers["ETag"], status=304)
+        expect([each.name for each in self.call("listSchedules").items] == ["tonight"], "listSchedules: wrong names")
+        self.refused("putSchedule", "tonight", body=order, if_none_match="*", status=412, code="preconditionFailed")
+        expect(self.call("putSchedule", "tonight", body=order, if_match=found.headers["ETag"]).name == "tonight", "putSchedule: not replaced")
+        order.at = "02:30 Europe/Atlantis"
+        expect(self.refused("putSchedule", "tonight", body=order, status=422, code="invalidField").field == "at", "putSchedule: wrong field")
+        self.call("deleteSchedule", "tonight", status=204)
+        self.refused("getSchedule", "tonight", status=404, code="notFound")
 
     def finished(self, job):
         job = self.call("getJob", job, kind="Job")
@@ -530,6 +547,7 @@ class Calls:
             ("POST", "/v1/probe", "ProbeRequest", item),
             ("POST", "/v1/list", "ListingRequest", {"origin": "demo"}),
             ("POST", "/v1/jobs", "CreateJobRequest", {"items": [item]}),
+            ("PUT", "/v1/schedules/null", "ScheduleRequest", {"repeat": "daily", "job": {"items": [item]}}),
             ("POST", "/v1/purges", "PurgeRequest", {"origin": "nobody", "dryRun": True}),
             ("POST", "/v1/evictions", "EvictRequest", {"freeBytes": 0, "dryRun": True}),
             ("POST", "/v1/scrubs", "ScrubRequest", {"assetId": self.two}),

@@ -22,6 +22,8 @@ RULES = {
     # Names of time zones, and windows that are not empty; items of an origin with forward or resolve.
     "createJob": ("deadlineAt", "windows"),
     "patchJob": ("deadlineAt", "windows"),
+    # Names of time zones, times of day, and intervals from a minute to a year; rules of the job.
+    "putSchedule": ("repeat", "at", "job", "job.windows", "job.deadlineAt", "job.notBefore", "deadlineSeconds"),
     # Either a range or a time span with its length; a word or a number.
     "explainRead": ("range", "startSeconds", "seconds", "renditions"),
     # At most 64 combinations of an algorithm and a capacity.

@@ -26,6 +26,8 @@ class Row:
     #: Whether a permitted request uses the object up, so that each one needs a new object.
     consumes: bool = False
     query: str = ""
+    #: Whether the token must be one of the configuration or of the tokens file.
+    needs_entry: bool = False
     body: object = None
     fields: dict = field(default_factory=dict)
     #: Parameters of the path that name no object.
@@ -74,6 +76,10 @@ ROWS = {
     "listJobItems": Row("read", "checked", "job"),
     "retryJob": Row("write", "checked", "endedJob", 202, consumes=True),
     "watchJob": Row("read", "checked", "job", 204, fields=SEEN),
+    "listSchedules": Row("read", "checked", "schedules"),
+    "getSchedule": Row("read", "checked", "schedule"),
+    "putSchedule": Row("write", "checked", "newSchedule", 201, consumes=True, needs_entry=True),
+    "deleteSchedule": Row("write", "checked", "schedule", 204, consumes=True),
     "getStats": Row("read", "refused"),
     "getLiveStats": Row("read", "refused"),
     "getHistory": Row("read", "refused"),
@@ -195,6 +201,8 @@ def expected(row, credential, case):
         return INVALID if credential.token else MISSING
     if credential.scope not in SUFFICIENT[row.scope]:
         return refused_scope(f'scope="{row.needed}"')
+    if row.needs_entry and "JWT" in credential.name:
+        return refused_scope()
     if credential.is_limited:
         is_inside = (case.is_inside and credential.has_own) or case.also == credential.name
         if row.limits == "refused" or (row.limits in ("asset", "checked") and not is_inside):

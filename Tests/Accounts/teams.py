@@ -405,6 +405,39 @@ class Stage:
             "mixed": lambda: self.running_job([OWN, FOREIGN]),
         })  # fmt: skip
 
+    def schedule(self, teams, token=None):
+        name, items = f"s-{next(self.numbers)}", [{"origin": "media", "path": f"{team}/kept.ts"} for team in teams]
+        self.ask("PUT", f"/v1/schedules/{name}", {"repeat": "daily", "job": {"items": items}}, token)
+        self.held.append(lambda: self.ask("DELETE", f"/v1/schedules/{name}", statuses=(204, 404)))
+        return name
+
+    def cases_schedules(self, row):
+        return self.of(Case("all"))
+
+    def cases_schedule(self, row):
+        return self.in_path("name", {
+            "own": lambda: self.schedule([OWN]), "foreign": lambda: self.schedule([FOREIGN], self.neighbour),
+            "mixed": lambda: self.schedule([OWN, FOREIGN]),
+        })  # fmt: skip
+
+    def cases_newSchedule(self, row):
+        own, foreign, url = (value for value, _ in self.named().values())
+
+        def maker(name, items, is_inside=False, **more):
+            def make():
+                place = {"name": f"n-{next(self.numbers)}"}
+                self.held.append(lambda: self.ask("DELETE", f"/v1/schedules/{place['name']}", statuses=(204, 404)))
+                body = {"repeat": "daily", "job": {"items": items, **more}}
+                return Case(name, place=place, body=body, is_inside=is_inside)
+
+            return make
+
+        return {
+            "own": maker("own", [own], True), "foreign": maker("foreign", [foreign]),
+            "own and foreign": maker("own and foreign", [own, foreign]), "by URL": maker("by URL", [url]),
+            "supersede": maker("supersede", [own], queue="q", supersede=True),
+        }  # fmt: skip
+
     def cases_plan(self, row):
         return self.in_path("planId", {
             "own": lambda: self.plan([OWN], row), "foreign": lambda: self.plan([FOREIGN], row, self.neighbour),
@@ -553,6 +586,7 @@ class Stage:
             "the newest job": {item["jobId"]: "present" for item in self.items("/v1/jobs", 1)},
             "the state of": {path: self.ask("GET", path, statuses=(200, 404)).get("state") for path in paths},
             "fills": {item["fillId"]: item["key"] for item in self.items("/v1/fills")},
+            "schedules": {item["name"]: item["createdAt"] for item in self.ask("GET", "/v1/schedules")["items"]},
             "origins": {item["name"]: item for item in self.ask("GET", "/v1/origins")["items"]},
             "scrubs": {item["scrubId"]: "present" for item in self.items("/v1/scrubs")},
             "policy": self.ask("GET", "/v1/policy"),

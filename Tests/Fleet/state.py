@@ -19,7 +19,7 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from harness import checks, etcd, process  # noqa: E402
+from harness import checks, clock, etcd, process  # noqa: E402
 from harness.upstream import Upstream, asset, content  # noqa: E402
 
 import stage  # noqa: E402
@@ -30,7 +30,7 @@ SECRET = "origin-secret-s3cret"
 PARTS = (
     "origins", "conditions", "policy", "sealed", "rotation", "purge", "asset", "soft", "plan", "limits", "down", "maker",
     "peers", "lost", "alone", "isolated", "conflict", "names", "joined", "missed", "unreadable", "restored", "cluster", "user",
-    "gap", "opening", "storm", "leave", "jobs", "jobChanges", "jobOwners", "jobLimits", "jobRestart", "jobDeath", "jobLost", "doctor", "speed", "logs",
+    "gap", "opening", "storm", "leave", "jobs", "jobChanges", "schedules", "jobOwners", "jobLimits", "jobRestart", "jobDeath", "jobLost", "doctor", "speed", "logs",
 )  # fmt: skip
 #: Parts with another etcd or many nodes: not with --brief.
 LONG = ("isolated", "restored", "cluster", "user", "speed", "missed", "storm", "jobLost")
@@ -74,9 +74,10 @@ class Fleet:
     """Services with one etcd each reaches over a line of its own."""
 
     def __init__(self, program, place, upstream, count=3, members=1, options=(), name="test", settings=(), cluster=None,
-                 has_router=False):  # fmt: skip
+                 has_router=False, environment=None):  # fmt: skip
         self.program, self.place, self.upstream, self.name = program, pathlib.Path(place), upstream, name
         self.place.mkdir(exist_ok=True)
+        self.environment = environment
         self.key = self.place / "keys"
         self.key.write_text(KEY + "\n")
         self.members = cluster or etcd.cluster(self.place, members, options)
@@ -101,7 +102,7 @@ class Fleet:
         place = self.place / name
         place.mkdir(exist_ok=True)
         urls = endpoints or ",".join(line.url for line in lines)
-        node = process.Larder(self.program, place, None, level="notice", settings=[
+        node = process.Larder(self.program, place, None, level="notice", environment=self.environment, settings=[
             f"fleet.etcd.endpoints={urls}", f"fleet.keyFile={self.key}", f"fleet.node={name}", f"fleet.name={self.name}",
             "fleet.maxLag=5s", "fleet.timeout=2s", *self.settings])  # fmt: skip
         node.settings += [f"fleet.advertise={node.url}", *settings]
@@ -725,6 +726,40 @@ class Test:
         part.equal(third.get(f"/v1/jobs/{former}")["state"], "cancelled", "the state of a superseded job")
         part.equal(self.done(part, first, later)["state"], "succeeded", "that of the later one")
         self.upstream.release(gate)
+
+    def schedules(self, part):
+        """A schedule is one of all nodes: each run is made once, also after the death of a node; etcd has none of its URLs."""
+        watch = clock.Clock(self.place, int(time.time()))
+        fleet = Fleet(self.program, self.place / "scheduled", self.upstream, 2, name="scheduled", cluster=self.fleet.members,
+                      environment=watch.environment)  # fmt: skip
+        first, second = fleet.nodes
+        first.call("PUT", "/v1/origins/media", self.origin)
+        part.eventually(lambda: second.call("GET", "/v1/origins/media").status == 200, "the origin is not at the other node")
+        value = {"repeat": "every:1h", "job": self.order("scheduled", 2)}
+        made = second.call("PUT", "/v1/schedules/hourly", value)
+        part.equal(made.status, 201, "the status of a new schedule")
+        last = lambda node: (node.get("/v1/schedules/hourly").get("lastRun") or {}).get("dueAt", "")  # noqa: E731
+        jobs = lambda node: node.get("/v1/jobs?label=scheduled")["items"]  # noqa: E731
+        part.eventually(lambda: last(first) and last(first) == last(second), "the first run is not seen at both nodes")
+        part.equal(len(jobs(first)), 1, "the number of jobs after the first instant")
+        for node in fleet.nodes:
+            part.equal(self.done(part, node, jobs(node)[0]["jobId"])["state"], "succeeded", f"the job at {node.place.name}")
+        part.equal(first.call("PUT", "/v1/schedules/hourly", value, {"If-None-Match": "*"}).status, 412, "a second creation")
+        part.equal(first.get("/v1/schedules/hourly")["repeat"], "every:1h", "the schedule at the other node")
+        entries = self.fleet.members[0].entries("/larder/scheduled/schedules/")
+        part(entries and all(b"mp4" not in value for value in entries.values()), "etcd has the URL of an item")
+        before = last(first)
+        second.kill()
+        watch.set(int(time.time()) + 3601)
+        part.eventually(lambda: last(first) != before and len(jobs(first)) == 2, "the other node makes no run", 60)
+        second.start()
+        part.eventually(lambda: last(second) == last(first), "the node that is back does not see the run")
+        watch.set(int(time.time()) + 7202)
+        part.eventually(lambda: last(first) == last(second) > before and len(jobs(first)) == 3, "no third run", 60)
+        part.equal(len(jobs(second)), 3, "the number of jobs after three instants")
+        part.equal(first.call("DELETE", "/v1/schedules/hourly").status, 204, "the deletion")
+        part.eventually(lambda: second.call("GET", "/v1/schedules/hourly").status == 404, "the other node keeps it")
+        fleet.end()
 
     @property
     def routed(self):

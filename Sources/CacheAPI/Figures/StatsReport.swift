@@ -93,6 +93,17 @@ extension Figure<StatsReport> {
         Figure(
             "jobs_at_risk", .gauge, .count, "Unfinished prefetch jobs that will probably miss their deadline",
             "jobs.atRisk", \.stats.jobsAtRisk),
+        Figure("schedules", .gauge, .count, "Schedules of prefetch jobs", "schedules.count") {
+            Int64($0.stats.schedules.count)
+        },
+        Figure(
+            "schedule_runs_total", .counter, .count,
+            "Instants of schedules, by result: a job was started, the last job was unfinished, or an error",
+            by: ["result"],
+            .series(
+                ScheduledRun.Result.allCases.map { result in
+                    Series(result.rawValue, "schedules.\(result.rawValue)") { $0.stats.schedules.runs[result] ?? 0 }
+                })),
     ]
 
     private static let transfers: [Figure] = [

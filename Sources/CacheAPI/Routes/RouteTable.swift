@@ -6,7 +6,8 @@ package struct RouteTable: Sendable {
     package static let lines: [RouteLine] =
         ContentTarget.lines + ProbeController.routes.map(\.line) + ListingController.routes.map(\.line)
         + AssetController.routes.map(\.line)
-        + FillController.routes.map(\.line) + JobController.routes.map(\.line) + StatsController.routes.map(\.line)
+        + FillController.routes.map(\.line) + JobController.routes.map(\.line)
+        + ScheduleController.routes.map(\.line) + StatsController.routes.map(\.line)
         + PolicyController.routes.map(\.line)
         + EvictionController.routes.map(\.line) + ScrubController.routes.map(\.line)
         + EncryptionController.routes.map(\.line)

@@ -19,7 +19,7 @@ struct DeadlineRisk: Hashable, Sendable {
     mutating func update(
         _ predicted: Timestamp?, deadline: Timestamp, span: Duration, at now: PrefetchSchedule.Moment
     ) -> Bool {
-        let left = deadline.since(now.wall)
+        let left = deadline.since(now.civil)
         let isUrgent = left.inSeconds <= Self.lastPart * span.inSeconds
         guard predicted != nil || isUrgent else {
             contradictedSince = nil

@@ -32,7 +32,7 @@ package enum AssetReference: Hashable, Sendable {
 }
 
 /// The stored form of an error: the name of its code and its message.
-package struct RecordedError: Hashable, Sendable {
+package struct RecordedError: Hashable, Codable, Sendable {
     package var code: String
     package var message: String
 

@@ -5,13 +5,13 @@ package struct JobWindow: Hashable, Sendable {
     package let zone: String
 
     /// The text in the form of the API.
-    package var text: String { "\(Self.time(begin))-\(Self.time(end)) \(zone)" }
+    package var text: String { "\(LocalTime.text(ofMinutes: begin))-\(LocalTime.text(ofMinutes: end)) \(zone)" }
 
     /// Throws `.invalidField(field)` for another form, an empty window, or the name of a zone that cannot exist.
     package init(_ text: String, field: String = "windows") throws(CacheError) {
         let words = text.split(separator: " ", omittingEmptySubsequences: false)
-        let times = words[0].split(separator: "-", omittingEmptySubsequences: false).map(Self.minutes)
-        guard words.count == 2, times.count == 2, let begin = times[0], let end = times[1], begin < Self.day else {
+        let times = words[0].split(separator: "-", omittingEmptySubsequences: false).map(LocalTime.minutes)
+        guard words.count == 2, times.count == 2, let begin = times[0], let end = times[1], begin < LocalTime.day else {
             throw .invalid(field, "A window such as 01:00-06:00 Europe/Berlin is expected here.")
         }
         guard begin != end else {
@@ -19,38 +19,8 @@ package struct JobWindow: Hashable, Sendable {
                 field, "The window is empty: its end must differ from its begin; 00:00-24:00 is the whole day.")
         }
         zone = String(words[1])
-        guard Self.isZoneName(zone) else { throw Self.unknownZone(zone, field) }
+        guard LocalTime.isZoneName(zone) else { throw LocalTime.unknownZone(zone, field) }
         (self.begin, self.end) = (begin, end)
-    }
-
-    /// The error of a zone that the tz database does not have.
-    package static func unknownZone(_ zone: String, _ field: String) -> CacheError {
-        .invalid(
-            field,
-            "The time zone \(String(zone.prefix(64))) is unknown: use a name of the tz database, such as Europe/Berlin or UTC."
-        )
-    }
-
-    private static let day = 24 * 60
-
-    /// Minutes of `hh:mm`, up to 24:00.
-    private static func minutes(_ text: Substring) -> Int? {
-        let parts = text.split(separator: ":", omittingEmptySubsequences: false).map { part in
-            part.utf8.count == 2 && part.utf8.allSatisfy(FieldText.isDigit) ? Int(part) : nil
-        }
-        guard parts.count == 2, let hour = parts[0], let minute = parts[1], minute < 60 else { return nil }
-        return hour * 60 + minute <= day ? hour * 60 + minute : nil
-    }
-
-    private static func time(_ minutes: Int) -> String {
-        "\(FieldText.padded(minutes / 60, 2)):\(FieldText.padded(minutes % 60, 2))"
-    }
-
-    /// Whether a text can be the name of a file of the tz database.
-    private static func isZoneName(_ name: String) -> Bool {
-        let marks = "/_+-".utf8
-        return (1...64).contains(name.utf8.count) && name.utf8.first.map(FieldText.isLetter) == true
-            && name.utf8.allSatisfy { FieldText.isLetter($0) || FieldText.isDigit($0) || marks.contains($0) }
     }
 
     /// The span of the window that begins on a local day, in seconds since 1970; nil if the clocks skip all of it.

@@ -81,7 +81,7 @@ struct PrefetchJob: Sendable {
     /// the job is finished.
     func timeLeft(at now: Moment) -> Duration? {
         guard !record.state.isFinished else { return nil }
-        let untilDeadline = record.deadlineAt.map { $0.since(now.wall) }
+        let untilDeadline = record.deadlineAt.map { $0.since(now.civil) }
         let untilLimit = limitAt.map { $0 - now.uptime }
         return [untilDeadline, untilLimit].compactMap { $0 }.min().map { max(.zero, $0) }
     }
@@ -158,13 +158,13 @@ struct PrefetchJob: Sendable {
     /// Returns the runs to stop; nil if nothing has changed.
     mutating func checkTimes(_ zones: [String: ZoneRules], at now: Moment) -> [Run]? {
         guard !record.state.isFinished, record.times != JobTimes() || timeState != JobTimes.State() else { return nil }
-        if let timedAt, timedAt <= now.wall, now.wall.since(timedAt) < Self.timesLast,
-            timeState.changesAt.map({ now.wall < $0 }) ?? true
+        if let timedAt, timedAt <= now.civil, now.civil.since(timedAt) < Self.timesLast,
+            timeState.changesAt.map({ now.civil < $0 }) ?? true
         {
             return nil
         }
         let before = timeState
-        (timeState, timedAt) = (record.times.state(at: now.wall, zones), now.wall)
+        (timeState, timedAt) = (record.times.state(at: now.civil, zones), now.civil)
         guard timeState != before else { return nil }
         var runs: [Run] = []
         if timeState.hold != nil, before.hold == nil, record.state != .paused {

@@ -11,14 +11,19 @@ package struct PrefetchSchedule: Sendable {
         package let number: UInt64
     }
 
-    /// A time on both clocks: wall clock for records and deadlines, uptime for durations.
+    /// A time on all clocks.
     package struct Moment: Hashable, Sendable {
+        /// For records and waits; it does not jump.
         package var wall: Timestamp
+        /// The system's clock, for deadlines, windows and other instants of clients; it can jump.
+        package var civil: Timestamp
         /// The uptime, from any fixed origin.
         package var uptime: Duration
 
-        package init(wall: Timestamp, uptime: Duration) {
+        /// `civil` nil: as `wall`.
+        package init(wall: Timestamp, civil: Timestamp? = nil, uptime: Duration) {
             self.wall = wall
+            self.civil = civil ?? wall
             self.uptime = uptime
         }
     }
@@ -196,7 +201,7 @@ package struct PrefetchSchedule: Sendable {
     package func nextLimit(at now: Moment) -> Duration? {
         let untilRetry = holds.nextRetry(after: now.wall).map { $0.since(now.wall) }
         let untilChanges = jobs.values.filter { !$0.record.state.isFinished }.compactMap { $0.timeState.changesAt }
-            .map { max(.zero, $0.since(now.wall)) }
+            .map { max(.zero, $0.since(now.civil)) }
         return (jobs.values.compactMap { $0.timeLeft(at: now) } + untilChanges + [untilRetry].compactMap(\.self)).min()
     }
 

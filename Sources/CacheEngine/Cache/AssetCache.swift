@@ -13,7 +13,10 @@ package final class AssetCache: Sendable {
         /// The client for requests that wait behind no content, such as those to etcd.
         package var services: any Upstream
         package var clock: any Clock<Duration>
+        /// The time of day for ages and records. It should not jump.
         package var wallClock: any WallClock
+        /// The time of day as the system shows it, for instants that clients name.
+        package var civilClock: any WallClock
         package var random: any RandomSource
         package var logger: Logger
         package var events: EventLog
@@ -23,7 +26,8 @@ package final class AssetCache: Sendable {
 
         package init(
             store: Store, upstream: any Upstream, services: (any Upstream)? = nil, clock: any Clock<Duration>,
-            wallClock: any WallClock, random: any RandomSource, logger: Logger, events: EventLog? = nil,
+            wallClock: any WallClock, civilClock: (any WallClock)? = nil, random: any RandomSource, logger: Logger,
+            events: EventLog? = nil,
             tracer: Tracer = .disabled, environment: [String: String] = [:]
         ) {
             self.store = store
@@ -31,6 +35,7 @@ package final class AssetCache: Sendable {
             self.services = services ?? upstream
             self.clock = clock
             self.wallClock = wallClock
+            self.civilClock = civilClock ?? wallClock
             self.random = random
             self.logger = logger
             self.events = events ?? EventLog(wallClock: wallClock)
@@ -49,6 +54,7 @@ package final class AssetCache: Sendable {
     package let evictions: EvictionAdministration
     package let simulator: PolicySimulator
     package let jobs: PrefetchJobs
+    package let schedules: JobSchedules
     package let configuration: CacheConfiguration
     package let statistics: CacheStatistics
     package let scrubber: Scrubber
@@ -107,10 +113,9 @@ package final class AssetCache: Sendable {
                 wallClock: dependencies.wallClock, logger: dependencies.logger),
             wallClock: dependencies.wallClock, uptime: uptime, random: dependencies.random, logger: dependencies.logger)
         ownDigest = OwnDigest(context: context)
-        let live = LiveCacheSettings(settings)
+        let (live, catalog) = (LiveCacheSettings(settings), dependencies.store.catalog)
         let origins = OriginTable(absolute: settings.absolute, allowedHosts: settings.allowedHosts)
         resolver = AssetResolver(origins: origins, context: context)
-        let catalog = dependencies.store.catalog
         stateWriter = EvictionStateWriter(space: space, commits: commits, catalog: catalog, uptime: uptime)
         evictor = Evictor(context: context, resolver: resolver)
         scrubber = Scrubber(context: context, evictor: evictor, schedule: settings.scrub)
@@ -129,20 +134,21 @@ package final class AssetCache: Sendable {
             wallClock: dependencies.wallClock)
         let prefetch = PrefetchQueue(
             catalog: catalog, claims: PrefetchClaims(space: space, uptime: uptime), clock: dependencies.clock,
-            wallClock: dependencies.wallClock, events: dependencies.events, latencies: upstreamLatencies,
-            tracer: dependencies.tracer, settings: live, logger: dependencies.logger)
+            wallClock: dependencies.wallClock, civilClock: dependencies.civilClock, events: dependencies.events,
+            latencies: upstreamLatencies, tracer: dependencies.tracer, settings: live, logger: dependencies.logger)
         assets = AssetAdministration(
             context: context, resolver: resolver, evictor: evictor, configuration: configuration, prefetch: prefetch,
             clock: dependencies.clock, listWait: settings.listWait)
         jobs = PrefetchJobs(
             prefetch: prefetch, catalog: catalog, commits: commits, resolver: resolver, configuration: configuration,
-            wallClock: dependencies.wallClock, random: dependencies.random)
-        statistics = CacheStatistics(
-            context: context, origins: origins, scrubber: scrubber, encryption: encryption, prefetch: prefetch,
-            settings: live)
+            random: dependencies.random)
         fleet = FleetMember(
             settings.fleet, services: dependencies.services, context: context, configuration: configuration,
             evictions: evictions, prefetch: prefetch)
+        schedules = JobSchedules(jobs, fleet: fleet, of: context)
+        statistics = CacheStatistics(
+            context: context, origins: origins, scrubber: scrubber, encryption: encryption, prefetch: prefetch,
+            schedules: schedules, settings: live)
     }
 
     /// The commit queue. It reports losses, damage and late punches of a file to every open asset of that ID. Each asset
@@ -237,6 +243,7 @@ package final class AssetCache: Sendable {
             group.addTask { await self.context.upstreams.accounts.run() }
             // Reads of clients have the default priority.
             group.addTask(priority: .utility) { await self.jobs.prefetch.run(in: self) }
+            group.addTask(priority: .utility) { await self.schedules.run(clock: self.clock) }
             group.addTask {
                 for await _ in self.context.space.shortage {
                     if self.context.space.excess().bytes > 0 {

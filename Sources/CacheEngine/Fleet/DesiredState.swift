@@ -14,6 +14,7 @@ import EtcdClient
 /// | `state/purge` | number and identifier of the last purge |
 /// | `nodes/NAME` | ``FleetNode``, with the lease of the node |
 /// | `jobs/…` | ``FleetJobStore`` |
+/// | `schedules/…` | ``FleetSchedules`` |
 ///
 /// The revision of an origin or the policy is that of etcd, so that `If-Match` works at each node.
 final class DesiredState: Sendable {
@@ -245,7 +246,7 @@ final class DesiredState: Sendable {
         ).isCommitted
     }
 
-    private func change(
+    func change(
         _ key: String, _ operation: EtcdTransaction.Operation, if precondition: Precondition
     ) async throws(CacheError) -> Int64 {
         let conditions: [EtcdTransaction.Condition] =

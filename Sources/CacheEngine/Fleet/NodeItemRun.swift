@@ -65,7 +65,7 @@ extension PrefetchJobs {
     package func run(_ request: NodeItemRequest) throws(CacheError) -> NodeItemRun {
         let job: JobRecord
         do throws(CacheError) {
-            job = try request.job("node-" + random.identifier(), at: wallClock.now())
+            job = try request.job("node-" + random.identifier(), at: prefetch.civilClock.now())
         } catch {
             throw .invalid("item", "An item of a job is expected here: use one version of Larder in the fleet.")
         }

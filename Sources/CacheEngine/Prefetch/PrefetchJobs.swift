@@ -8,7 +8,6 @@ package struct PrefetchJobs: Sendable {
     let commits: CommitQueue
     let resolver: AssetResolver
     let configuration: CacheConfiguration
-    let wallClock: any WallClock
     let random: any RandomSource
     /// The time after which a list saves no further changes.
     private static let listWait = Duration.milliseconds(50)
@@ -18,16 +17,14 @@ package struct PrefetchJobs: Sendable {
     ///
     /// Throws `.invalidField` with the path of the field, such as `items[3].ranges[0]`, also for an item that is known
     /// to be larger than the capacity; `.jobTooLarge` for more items than `limits.jobItems`; `.overloaded` if all jobs
-    /// have too many unfinished items; `.conflict` if the idempotency key was used with another request; and
-    /// `.upstreamForbidden` for hosts that the configuration does not permit. In a fleet each node can continue the job; it
+    /// have too many unfinished items; `.conflict` if the idempotency key was used with another request;
+    /// `.upstreamForbidden` for hosts that the configuration does not permit; and `.tokenScope` for an item outside the
+    /// limits of the owner. In a fleet each node can continue the job; it
     /// then also throws `.fleetUnavailable`.
     package func submit(_ order: CreateJobRequest, idempotencyKey: String? = nil) async throws(CacheError)
         -> JobSnapshot
     {
-        try await checkZones(of: order.times.windows)
-        var record = try order.record(
-            id: random.identifier(), at: wallClock.now(), maxItems: prefetch.limits.jobItems)
-        try await measure(&record)
+        let record = try await record(of: order)
         let key = idempotencyKey.map { IdempotencyKey(key: $0, bodyHash: order.fingerprint) }
         var insertion = try await prefetch.fleet?.submit(record, idempotency: key)
         if insertion == nil { insertion = try await prefetch.submit(record, idempotency: key) }
@@ -38,6 +35,29 @@ package struct PrefetchJobs: Sendable {
         case .repeated(_, isSameBody: false):
             throw CacheError(.conflict, "The Idempotency-Key was used for another job: send a new one.")
         }
+    }
+
+    /// Throws the errors of ``submit(_:idempotencyKey:)`` for a request that can never be accepted. No job is made.
+    package func check(_ order: CreateJobRequest) async throws(CacheError) { _ = try await record(of: order) }
+
+    /// The job with a new identifier. Throws `.tokenScope` if the owner may not make it.
+    private func record(of order: CreateJobRequest) async throws(CacheError) -> JobRecord {
+        try await checkOwner(of: order)
+        try await checkZones(of: order.times.windows)
+        // The clients' deadlines are instants of the system's clock; so is the time of the creation.
+        var record = try order.record(
+            id: random.identifier(), at: prefetch.civilClock.now(), maxItems: prefetch.limits.jobItems)
+        try await measure(&record)
+        return record
+    }
+
+    private func checkOwner(of order: CreateJobRequest) async throws(CacheError) {
+        guard let owner = order.owner, owner.limits.isLimited else { return }
+        for item in order.items {
+            try await owner.check(item.reference) { id async throws(CacheError) in try await resolver.key(of: id) }
+        }
+        // The queue may have jobs of other readers.
+        if order.supersedes { throw owner.refusal("supersede, which cancels other jobs") }
     }
 
     /// A page of jobs, newest first. `nextCursor` is nil on the last page.
@@ -139,7 +159,7 @@ package struct PrefetchJobs: Sendable {
         _ id: String, by patch: JobPatch, if condition: Precondition = .none
     ) async throws(CacheError) -> JobSnapshot {
         try await checkZones(of: patch.windows.value ?? [])
-        let now = wallClock.now()
+        let now = prefetch.civilClock.now()
         func changed(_ terms: JobTerms) throws(CacheError) -> JobTerms {
             if case .revision(let revision) = condition, revision != terms.revision {
                 throw CacheError(
@@ -174,7 +194,7 @@ package struct PrefetchJobs: Sendable {
     ///
     /// Throws `.conflict` while the job is not finished, and `.notFound`.
     package func retry(_ id: String, by owner: TokenOwner? = nil) async throws(CacheError) -> JobSnapshot {
-        let now = wallClock.now()
+        let now = prefetch.civilClock.now()
         if let fleet = prefetch.fleet, try await catalog.jobSnapshot(id) == nil {
             guard try await fleet.retry(id, as: { $0.begunAgain(at: now, by: owner) }) else {
                 throw PrefetchQueue.unknown(id)

@@ -59,6 +59,8 @@ final class PrefetchQueue: Sendable {
     let claims: PrefetchClaims
     let clock: any Clock<Duration>
     let wallClock: any WallClock
+    /// The system's clock, which can jump, for instants that clients name.
+    let civilClock: any WallClock
     let logger: Logger
     private let events: EventLog
     let latencies: UpstreamLatencies
@@ -87,7 +89,7 @@ final class PrefetchQueue: Sendable {
 
     init(
         catalog: Catalog, claims: PrefetchClaims, clock: any Clock<Duration>,
-        wallClock: any WallClock, events: EventLog, latencies: UpstreamLatencies,
+        wallClock: any WallClock, civilClock: any WallClock, events: EventLog, latencies: UpstreamLatencies,
         tracer: Tracer, settings: LiveCacheSettings, logger: Logger
     ) {
         self.settings = settings
@@ -95,6 +97,7 @@ final class PrefetchQueue: Sendable {
         self.claims = claims
         self.clock = clock
         self.wallClock = wallClock
+        self.civilClock = civilClock
         self.logger = logger
         self.events = events
         self.latencies = latencies
@@ -111,7 +114,7 @@ final class PrefetchQueue: Sendable {
     var limits: PrefetchSchedule.Limits { settings.current.settings.jobLimits }
 
     /// The present moment on both clocks.
-    var moment: Moment { Moment(wall: wallClock.now(), uptime: uptime()) }
+    var moment: Moment { Moment(wall: wallClock.now(), civil: civilClock.now(), uptime: uptime()) }
 
     /// Whether jobs are unfinished: their items occupy the commit queue and the catalog.
     var isBusy: Bool { state.withLock { $0.submissions > 0 || $0.schedule.hasRunnable } }

@@ -27,7 +27,7 @@ final class TimeZones: Sendable {
     /// Throws `.invalidField` for the first window with an unknown zone.
     func check(_ windows: [JobWindow]) throws(CacheError) {
         for (index, window) in windows.enumerated() where rules(of: window.zone) == nil {
-            throw JobWindow.unknownZone(window.zone, "windows[\(index)]")
+            throw LocalTime.unknownZone(window.zone, "windows[\(index)]")
         }
     }
 }

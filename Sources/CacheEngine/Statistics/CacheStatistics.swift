@@ -8,6 +8,7 @@ package final class CacheStatistics: Sendable {
     private let scrubber: Scrubber
     private let encryption: EncryptionAdministration
     private let prefetch: PrefetchQueue
+    private let schedules: JobSchedules
     private let startedAt: Timestamp
     private let settings: LiveCacheSettings
     package let live: LiveStatistics
@@ -21,13 +22,14 @@ package final class CacheStatistics: Sendable {
 
     init(
         context: EngineContext, origins: OriginTable, scrubber: Scrubber, encryption: EncryptionAdministration,
-        prefetch: PrefetchQueue, settings: LiveCacheSettings
+        prefetch: PrefetchQueue, schedules: JobSchedules, settings: LiveCacheSettings
     ) {
         self.context = context
         self.origins = origins
         self.scrubber = scrubber
         self.encryption = encryption
         self.prefetch = prefetch
+        self.schedules = schedules
         self.settings = settings
         startedAt = context.wallClock.now()
         live = LiveStatistics(
@@ -75,6 +77,7 @@ package final class CacheStatistics: Sendable {
         snapshot.store.lockedFiles = Int64(encryption.missingKeyFiles)
         (snapshot.peers, snapshot.fleetLag) = (context.peers.figures, context.peers.lag)
         snapshot.jobsAtRisk = Int64(prefetch.look { $0.atRiskCount })
+        snapshot.schedules = schedules.figures
         snapshot.credentials = Dictionary(uniqueKeysWithValues: accounts)
         return snapshot
     }

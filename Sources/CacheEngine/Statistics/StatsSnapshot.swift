@@ -109,6 +109,7 @@ package struct StatsSnapshot: Sendable {
     package var jobs: [JobState: Int64]
     /// Unfinished jobs that will probably miss their deadline.
     package var jobsAtRisk: Int64 = 0
+    package var schedules = ScheduleFigures()
     package var evictions: Int64
     package var evictedBytes: Int64
     package var integrity = IntegrityFigures()

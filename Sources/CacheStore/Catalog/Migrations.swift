@@ -6,7 +6,7 @@ enum Migrations {
     static let all: [(name: String, sql: String)] = [
         ("v1", v1), ("v2", v2), ("v3", v3), ("v4", v4), ("v5", v5), ("v6", v6), ("v7", v7), ("v8", v8),
         ("v9", v9), ("v10", v10), ("v11", v11), ("v12", v12), ("v13", v13), ("v14", v14), ("v15", v15),
-        ("v16", v16),
+        ("v16", v16), ("v17", v17),
     ]
 
     /// A GRDB migrator with all migrations.
@@ -295,5 +295,15 @@ enum Migrations {
     private static let v16 = """
         ALTER TABLE jobs ADD COLUMN plan TEXT;
         \(ChecksummedTable.jobs.migration(from: ChecksummedTable.jobsUntilV15))
+        """
+
+    /// The schedules of jobs. `run` is JSON.
+    private static let v17 = """
+        CREATE TABLE schedules (
+            name TEXT PRIMARY KEY NOT NULL,
+            revision INTEGER NOT NULL,
+            sealed_schedule BLOB NOT NULL,
+            run TEXT
+        ) STRICT;
         """
 }

@@ -74,8 +74,8 @@ extension ClientCommand {
 /// The commands that call a running service.
 enum ClientCommands {
     static let all: [any ParsableCommand.Type] = [
-        StatsCommand.self, AssetsCommand.self, ListCommand.self, JobsCommand.self, PrefetchCommand.self,
-        PurgeCommand.self, SignCommand.self, EncryptionCommand.self, FleetCommand.self,
+        StatsCommand.self, AssetsCommand.self, ListCommand.self, JobsCommand.self, SchedulesCommand.self,
+        PrefetchCommand.self, PurgeCommand.self, SignCommand.self, EncryptionCommand.self, FleetCommand.self,
     ]
 
     /// Whether the first argument of the program names one of the commands.

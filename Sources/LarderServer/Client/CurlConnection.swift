@@ -144,7 +144,7 @@ final class CurlConnection {
             options.append((CURLOPT_POST, 1))
             texts.append((CURLOPT_COPYPOSTFIELDS, request.body ?? ""))
         case .delete: texts.append((CURLOPT_CUSTOMREQUEST, request.method.rawValue))
-        case .patch:
+        case .put, .patch:
             texts.append((CURLOPT_CUSTOMREQUEST, request.method.rawValue))
             texts.append((CURLOPT_COPYPOSTFIELDS, request.body ?? ""))
         }

@@ -2,7 +2,7 @@ import CacheCore
 
 /// One call of the API.
 struct ServiceRequest: Hashable {
-    enum Method: String { case get = "GET", post = "POST", patch = "PATCH", delete = "DELETE" }
+    enum Method: String { case get = "GET", put = "PUT", post = "POST", patch = "PATCH", delete = "DELETE" }
 
     var method: Method
     /// The path with its query, percent-encoded.

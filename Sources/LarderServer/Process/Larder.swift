@@ -47,7 +47,7 @@ enum Larder {
         let cache = AssetCache(
             dependencies: AssetCache.Dependencies(
                 store: store, upstream: pool, services: services, clock: ContinuousClock(), wallClock: SlewedClock(),
-                random: SystemRandomSource(), logger: logger, events: events,
+                civilClock: SystemWallClock(), random: SystemRandomSource(), logger: logger, events: events,
                 tracer: tracing.tracer, environment: ProcessInfo.processInfo.environment),
             settings: settings.cache)
         cache.peers.update(settings.peers(files))

@@ -11,6 +11,8 @@ package final class ReaderDirectory: Sendable {
         let sources: Sources
         let byDigest: [TokenDigest: Reader]
         let bySubject: [[UInt8]: Reader]
+        /// By identifier.
+        let byName: [String: Reader]
         /// Distinguishes snapshots in the cache of verified tokens.
         let generation: UInt64
 
@@ -24,7 +26,13 @@ package final class ReaderDirectory: Sendable {
             // The configured tokens win over the file, and admin over read.
             if let digest = sources.readToken { byDigest[digest] = Reader(id: "read", scope: .read) }
             if let digest = sources.adminToken { byDigest[digest] = Reader(id: "admin", scope: .admin) }
+            var byName: [String: Reader] = [:]
+            for entry in sources.file?.entries ?? [] { byName[entry.reader.id] = entry.reader }
+            for reader in [sources.readToken, sources.adminToken].compactMap({ $0.flatMap { byDigest[$0] } }) {
+                byName[reader.id] = reader
+            }
             self.sources = sources
+            self.byName = byName
             self.byDigest = byDigest
             self.bySubject = bySubject
             self.generation = generation
@@ -198,6 +206,13 @@ package final class ReaderDirectory: Sendable {
             if let reader = snapshot.bySubject[TokensFile.comparable(name)] { return Self.checked(reader, at: now) }
         }
         return .unknown
+    }
+
+    /// The reader with an identifier that is configured or in the tokens file, unless it has expired; nil also for those of
+    /// JSON Web Tokens, which only their tokens describe.
+    package func reader(named id: String, at now: Timestamp) -> Reader? {
+        guard let reader = snapshot.withLock({ $0 }).byName[id] else { return nil }
+        return Self.checked(reader, at: now).reader
     }
 
     private static func checked(_ reader: Reader, at now: Timestamp) -> TokenLookup {

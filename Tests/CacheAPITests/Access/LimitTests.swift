@@ -88,6 +88,9 @@ import Testing
             let item = "origin=media&path=secret/a.mp4"
             let outside: [String: JSON] = [
                 "POST /v1/jobs": ["items": [["origin": "media", "path": "secret/a.mp4"]]],
+                "PUT /v1/schedules/{name}": [
+                    "repeat": "daily", "job": ["items": [["origin": "media", "path": "secret/a.mp4"]]],
+                ],
                 "POST /v1/probe": ["origin": "media", "path": "secret/a.mp4"],
                 "POST /v1/list": ["origin": "media", "path": "secret/"],
                 "POST /v1/purges": ["prefix": "/o/media/", "dryRun": .bool(true)],
@@ -109,7 +112,7 @@ import Testing
                     }
                     switch line.limits {
                     case .unaffected: #expect(response.status == 200, "\(name)")
-                    case .checked where name == "GET /v1/jobs":
+                    case .checked where ["GET /v1/jobs", "GET /v1/schedules"].contains(name):
                         #expect(try response.json()["items"]?.array.isEmpty == true, "\(name) as \(token)")
                     default:
                         #expect(response.status == 403, "\(name) as \(token): \(response.text)")

@@ -12,7 +12,7 @@ import Testing
         "PATCH /v1/assets/{assetId}", "DELETE /v1/assets/{assetId}", "DELETE /v1/assets/{assetId}/extents",
         "POST /v1/assets/{assetId}/cancel", "DELETE /v1/fills/{fillId}", "POST /v1/jobs", "DELETE /v1/jobs/{jobId}",
         "PATCH /v1/jobs/{jobId}", "POST /v1/jobs/{jobId}/retry", "POST /v1/purges", "POST /v1/purges/{planId}/commit",
-        "DELETE /v1/purges/{planId}",
+        "DELETE /v1/purges/{planId}", "PUT /v1/schedules/{name}", "DELETE /v1/schedules/{name}",
     ]
     /// Routes that change something and need the scope `read` only.
     private static let harmless: Set<String> = [

@@ -31,6 +31,8 @@ import Testing
         (stats.evictions, stats.evictedBytes) = (next(), next())
         for state in JobState.ofJobs { stats.jobs[state] = next() }
         stats.jobsAtRisk = next()
+        stats.schedules.count = Int(next())
+        for result in ScheduledRun.Result.allCases { stats.schedules.runs[result] = next() }
         (stats.pricePerGigabyte, stats.isReady) = (1, true)
         stats.all.servedFromCacheBytes = 1 << 40
         stats.reload = ReloadFigures(isSuccessful: true, loadedAt: Samples.time)

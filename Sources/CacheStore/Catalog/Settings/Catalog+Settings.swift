@@ -193,7 +193,7 @@ extension Catalog {
     }
 
     /// Compares the stored revision, nil if there is no entry, with the precondition.
-    private static func check(_ precondition: Precondition, _ revision: Int64?) throws(CacheError) {
+    static func check(_ precondition: Precondition, _ revision: Int64?) throws(CacheError) {
         let holds =
             switch precondition {
             case .none: true
@@ -207,7 +207,7 @@ extension Catalog {
     }
 
     /// Increments the store's revision counter; returns the new value.
-    private static func nextRevision(_ db: Database) throws -> Int64 {
+    static func nextRevision(_ db: Database) throws -> Int64 {
         try db.execute(
             sql: """
                 INSERT INTO meta (name, value) VALUES ('revision', 1)
