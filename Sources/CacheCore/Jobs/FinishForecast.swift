@@ -28,17 +28,21 @@ package struct FinishForecast: Sendable {
         package var work: [Work]
         /// The rate limit in bytes per second; nil: none.
         package var limit: Double?
+        /// The largest number of items in progress with a rate limit.
+        package var mostRuns: Int
         package var deadline: Double?
         /// The time until the job may run; nil: it may not run, and has no end.
         package var start: Double?
 
         package init(
-            id: String, rank: Int = 0, work: [Work], limit: Double? = nil, deadline: Double? = nil, start: Double? = 0
+            id: String, rank: Int = 0, work: [Work], limit: Double? = nil, mostRuns: Int = 1,
+            deadline: Double? = nil, start: Double? = 0
         ) {
             self.id = id
             self.rank = rank
             self.work = work
             self.limit = limit
+            self.mostRuns = mostRuns
             self.deadline = deadline
             self.start = start
         }
@@ -175,7 +179,7 @@ package struct FinishForecast: Sendable {
     /// The part of a job that gets its next slot; nil: none needs one.
     private func freePart(of index: Int, _ slots: [Int]) -> Int? {
         let job = active[index].job
-        if job.limit != nil, slots.contains(where: { $0 > 0 }) { return nil }
+        if job.limit != nil, slots.reduce(0, +) >= job.mostRuns { return nil }
         return job.work.indices.filter { slots[$0] < job.work[$0].items }.min { slots[$0] < slots[$1] }
     }
 }

@@ -45,6 +45,8 @@ struct PrefetchJob: Sendable {
     private var isRecordSaved = true
     /// Whether the job ended before its items.
     private var isEndedEarly = false
+    /// The largest number of items in progress while the job has a rate limit.
+    var mostLimitedRuns = 1
     /// The files of each expanded playlist.
     private var files: [Int: PlaylistFiles] = [:]
     /// The uptime when the timeout expires; nil: no timeout, or not started.
@@ -142,11 +144,13 @@ struct PrefetchJob: Sendable {
 
     // MARK: Running
 
-    /// Whether an item can start. A job with a rate limit runs one item at a time.
+    /// Whether an item can start.
     var canBegin: Bool { !queued.isEmpty && canRun }
 
     /// Whether the job permits another run.
-    private var canRun: Bool { !isHeld && stopping.isEmpty && (record.maxBytesPerSecond == nil || running.isEmpty) }
+    private var canRun: Bool {
+        !isHeld && stopping.isEmpty && (record.maxBytesPerSecond == nil || running.count < mostLimitedRuns)
+    }
 
     /// Whether no item may run now.
     var isHeld: Bool { record.state == .paused || timeState.hold != nil }

@@ -1,8 +1,9 @@
 /// Pure order of jobs and items: which item of which prefetch job runs next, and the progress of all jobs.
 ///
 /// Jobs are ordered by priority, and those of equal priority by their deadlines, the earliest first. Jobs of equal priority
-/// and deadline, or without one, take turns, the oldest first. Each job starts its items in their order. A job with a rate limit runs one item at a time, because more items would only occupy slots that other
-/// jobs could use. The owner passes the time and performs the returned actions.
+/// and deadline, or without one, take turns, the oldest first. Each job starts its items in their order. A job with a rate limit
+/// uses at most a quarter of the slots: several small items hide the latency of their requests from each other, and more
+/// would only occupy slots that other jobs could use. The owner passes the time and performs the returned actions.
 package struct PrefetchSchedule: Sendable {
     /// One run of an item. A restarted item is another run.
     package struct Run: Hashable, Sendable {
@@ -241,7 +242,9 @@ package struct PrefetchSchedule: Sendable {
         if isRouted { routed.insert(record.id) }
         let ends = superseded.map { supersede($0, by: record, at: now) } ?? []
         arrivals += 1
-        let job = PrefetchJob(record, arrival: arrivals, turn: lastRun, at: now)
+        var job = PrefetchJob(record, arrival: arrivals, turn: lastRun, at: now)
+        // Each node would observe the limit of a routed job for itself.
+        job.mostLimitedRuns = isRouted ? 1 : max(1, concurrency / 4)
         for item in record.items where item.state == .waiting {
             if let wait = item.wait, holds[wait.hold] == nil || !isOpen { holds.restore(wait, because: item.error) }
         }
@@ -481,7 +484,7 @@ package struct PrefetchSchedule: Sendable {
             entries.append(
                 FinishForecast.Job(
                     id: job.record.id, rank: rank, work: work.sorted { ($0.party, $0.items) < ($1.party, $1.items) },
-                    limit: job.record.maxBytesPerSecond.map(Double.init),
+                    limit: job.record.maxBytesPerSecond.map(Double.init), mostRuns: job.mostLimitedRuns,
                     deadline: job.timeLeft(at: now)?.inSeconds, start: isUnknown ? nil : job.timeUntilRun(at: now)))
         }
         return (entries, rates)
