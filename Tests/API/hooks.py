@@ -20,7 +20,7 @@ RULES = {
     # An instant in the future.
     "patchAsset": ("pinnedUntilAt",),
     # Names of time zones, and windows that are not empty; items of an origin with forward or resolve.
-    "createJob": ("deadlineAt", "windows"),
+    "createJob": ("deadlineAt", "windows", "when"),
     "patchJob": ("deadlineAt", "windows"),
     # Names of time zones, times of day, and intervals from a minute to a year; rules of the job.
     "putSchedule": ("repeat", "at", "job", "job.windows", "job.deadlineAt", "job.notBefore", "deadlineSeconds"),

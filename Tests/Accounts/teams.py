@@ -539,6 +539,7 @@ class Stage:
                 Case("with a key", body={"items": [{**own, "key": "chosen"}]}, is_inside=False),
                 Case("a foreign asset", body={"items": [{"assetId": self.made[FOREIGN, "kept.ts"]}]}, is_inside=False),
                 Case("supersede", body={"items": [own], "queue": "q", "supersede": True}, is_inside=False),
+                Case("after a foreign asset", body={"items": [own], "when": {**foreign, "atPercent": 50}}, is_inside=False),
             ),
             "playlist": lambda: Case("playlist", body={
                 "items": [{"origin": "media", "path": f"{OWN}/list-{next(self.numbers)}.m3u8", "play": {"seconds": 60}}],

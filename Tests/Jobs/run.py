@@ -13,13 +13,14 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import change  # noqa: E402
 import deadlines  # noqa: E402
+import reactions  # noqa: E402
 import schedules  # noqa: E402
 import times  # noqa: E402
 from harness import checks  # noqa: E402
 
 #: Cases that --brief leaves out.
 SLOW = {"deadlines"}
-CASES = [*change.CASES, *deadlines.CASES, *times.CASES, *schedules.CASES]
+CASES = [*change.CASES, *deadlines.CASES, *times.CASES, *schedules.CASES, *reactions.CASES]
 
 
 def main():

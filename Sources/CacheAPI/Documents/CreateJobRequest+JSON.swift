@@ -11,7 +11,37 @@ extension CreateJobRequest {
         var timeoutSeconds: Omittable<Limited<SecondsAboveZero>>
         var deadlineAt, notBefore: Omittable<Timestamp>
         var windows: Omittable<WindowList>
+        var when: Omittable<Trigger>
         var tags: TagList?
+    }
+
+    /// The point of an asset.
+    private struct Trigger: Decodable {
+        private struct Document: Decodable {
+            var assetId: AssetID?
+            var atPercent: Limited<Percent>?
+        }
+
+        private enum Percent: NumberLimits { static let range = 0...100.0 }
+
+        /// The members of the schema.
+        static var keys: [String] { JSON.keys(of: Document.self) + ["origin", "path"] }
+
+        var reference: AssetReference
+        var percent: Double
+
+        init(from decoder: any Decoder) throws {
+            let document = try Document(from: decoder)
+            reference = try AssetReference(from: decoder, id: document.assetId)
+            switch reference {
+            case .known, .mounted(_, _, nil): break
+            case .mounted, .url: throw decoder.invalid("An asset by assetId, or by origin and path, is expected here.")
+            }
+            guard let percent = document.atPercent?.value else {
+                throw decoder.invalid("The point is missing: a percentage of the length.", at: "atPercent")
+            }
+            self.percent = percent
+        }
     }
 
     /// The members of the schema.
@@ -38,6 +68,7 @@ extension CreateJobRequest {
             tags: document.tags?.values.map(\.text) ?? [], isPinned: document.pinned ?? false, fingerprint: fingerprint)
         times = JobTimes(
             notBefore: document.notBefore.value, windows: document.windows.value?.values.map(\.window) ?? [])
+        when = document.when.value.map { ($0.reference, $0.percent) }
     }
 }
 

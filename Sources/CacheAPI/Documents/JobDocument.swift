@@ -8,6 +8,7 @@ package struct JobDocument: Codable, Sendable {
     package var createdAt: Timestamp
     package var startedAt, finishedAt, deadlineAt, notBefore: Timestamp?
     package var windows: [String]
+    package var when: Trigger?
     /// The cause for which the unfinished job waits for its time; nil: none.
     package var waitingFor: String?
     package var nextRunAt: Timestamp?
@@ -37,7 +38,8 @@ extension JobDocument {
             jobId: record.id, state: record.state.rawValue, label: record.label, queue: record.queue,
             priority: record.priority.rawValue, createdAt: record.createdAt, startedAt: record.startedAt,
             finishedAt: record.finishedAt, deadlineAt: record.deadlineAt, notBefore: record.times.notBefore,
-            windows: record.times.windows.map(\.text), waitingFor: job.timeState.hold?.rawValue,
+            windows: record.times.windows.map(\.text), when: record.times.trigger.map(Trigger.init),
+            waitingFor: job.timeState.hold?.rawValue,
             nextRunAt: job.timeState.nextRunAt,
             timeoutSeconds: record.timeout?.documentSeconds, maxBytesPerSecond: record.maxBytesPerSecond,
             itemsTotal: tally.itemsTotal, itemsDone: tally[.succeeded], itemsFailed: tally[.failed],
@@ -50,6 +52,21 @@ extension JobDocument {
             atRisk: job.forecast.isAtRisk,
             error: record.error.map(RecordedErrorDocument.init),
             node: job.place.map { Omittable($0.node) } ?? .absent)
+    }
+}
+
+extension JobDocument {
+    /// The point of an asset that starts the job.
+    package struct Trigger: Codable, Sendable {
+        package var assetId: AssetID
+        package var origin, path: String?
+        package var atPercent: Double
+        package var passedAt: Timestamp?
+
+        fileprivate init(_ trigger: JobTrigger) {
+            (assetId, atPercent, passedAt) = (trigger.assetID, trigger.percent, trigger.passedAt)
+            (origin, path) = (trigger.origin, trigger.path)
+        }
     }
 }
 

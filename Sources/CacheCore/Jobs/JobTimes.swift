@@ -44,6 +44,8 @@ package struct JobTimes: Hashable, Sendable {
         case notBefore
         /// It is outside of its windows.
         case window
+        /// No reader has passed the point of its trigger.
+        case when
     }
 
     /// Whether a job may run at an instant, and until when this is so.
@@ -59,10 +61,13 @@ package struct JobTimes: Hashable, Sendable {
     package var notBefore: Timestamp?
     /// Empty: the job may run at any time.
     package var windows: [JobWindow]
+    /// Nil: the job needs no reader.
+    package var trigger: JobTrigger?
 
-    package init(notBefore: Timestamp? = nil, windows: [JobWindow] = []) {
+    package init(notBefore: Timestamp? = nil, windows: [JobWindow] = [], trigger: JobTrigger? = nil) {
         self.notBefore = notBefore
         self.windows = windows
+        self.trigger = trigger
     }
 
     /// The number of days of which windows are computed: changes of the clocks can skip a window for a day.
@@ -70,6 +75,7 @@ package struct JobTimes: Hashable, Sendable {
 
     /// - Parameter zones: The rules of the zones of all windows.
     package func state(at now: Timestamp, _ zones: [String: ZoneRules]) -> State {
+        if let trigger, trigger.passedAt == nil { return State(hold: .when) }
         if let notBefore, notBefore > now {
             var next = JobTimes(windows: windows).state(at: notBefore, zones).nextRunAt
             if windows.isEmpty { next = notBefore }

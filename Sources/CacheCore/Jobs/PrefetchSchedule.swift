@@ -439,6 +439,16 @@ package struct PrefetchSchedule: Sendable {
         return (waiting >= concurrency, active.count - waiting >= concurrency)
     }
 
+    /// The jobs that wait for a reader.
+    package var triggers: [(job: String, trigger: JobTrigger)] {
+        jobs.values.compactMap { job in
+            guard !job.record.state.isFinished, let trigger = job.record.times.trigger, trigger.passedAt == nil else {
+                return nil
+            }
+            return (job.record.id, trigger)
+        }
+    }
+
     // MARK: Predictions
 
     /// The number of unfinished jobs that will probably miss their deadline.

@@ -36,6 +36,8 @@ struct EngineContext: Sendable {
     /// Store work that reads leave to a background task.
     let maintenance = MaintenanceQueue()
     let recentPurges = RecentPurges()
+    /// The points of assets that jobs wait for.
+    let readPoints = ReadPoints()
     /// Digests that clients have requested.
     let digests = DigestRegistry()
     let wallClock: any WallClock

@@ -37,6 +37,7 @@ struct FleetJobHead: Codable, Hashable, Sendable {
     var deadlineAt: Timestamp?
     var notBefore: Timestamp?
     var windows: [String]?
+    var trigger: JobTrigger?
     /// The revision of the terms; nil: 1.
     var revision: Int64?
     /// Whether the unfinished job is paused; its ``state`` is `queued` or `running` then. Nil: it is not.
@@ -113,13 +114,15 @@ struct FleetJobHead: Codable, Hashable, Sendable {
             paused = newValue.isPaused ? true : nil
             notBefore = newValue.times.notBefore
             windows = newValue.times.windows.isEmpty ? nil : newValue.times.windows.map(\.text)
+            trigger = newValue.times.trigger
         }
     }
 
     /// The times of the job. Windows that cannot be read are of a later version.
     private var times: JobTimes {
         // A window that cannot be read is one of a later version.
-        JobTimes(notBefore: notBefore, windows: (windows ?? []).compactMap { try? JobWindow($0) })
+        JobTimes(
+            notBefore: notBefore, windows: (windows ?? []).compactMap { try? JobWindow($0) }, trigger: trigger)
     }
 
     var tokenOwner: TokenOwner? { owner?.owner }

@@ -236,6 +236,18 @@ final class FleetJobs: Sendable {
 
     // MARK: Progress
 
+    /// The jobs of other nodes that wait for a reader: it can be one of this node.
+    var triggers: [(job: String, trigger: JobTrigger)] {
+        state.withLock { state in
+            state.heads.compactMap { id, entry in
+                guard state.running[id] == nil, !entry.head.jobState.isFinished, let trigger = entry.head.trigger,
+                    trigger.passedAt == nil
+                else { return nil }
+                return (id, trigger)
+            }
+        }
+    }
+
     /// Whether this node runs the job.
     func runs(_ id: String) -> Bool { state.withLock { $0.running[id] != nil } }
 

@@ -39,8 +39,10 @@ package struct CreateJobRequest: Sendable {
     package var timeout: Duration?
     /// The time when the unfinished job ends; nil means none.
     package var deadlineAt: Timestamp?
-    /// The times when items may run.
+    /// The times when items may run, without the trigger.
     package var times = JobTimes()
+    /// The asset, and the percentage of its length, that a reader must pass before items run; nil: none.
+    package var when: (reference: AssetReference, percent: Double)?
     /// The token that makes the job; nil: the service needs none.
     package var owner: TokenOwner?
     /// A digest of the request body: a repeated idempotency key must come with the same digest.

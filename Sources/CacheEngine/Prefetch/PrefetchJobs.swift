@@ -47,14 +47,36 @@ package struct PrefetchJobs: Sendable {
         // The clients' deadlines are instants of the system's clock; so is the time of the creation.
         var record = try order.record(
             id: random.identifier(), at: prefetch.civilClock.now(), maxItems: prefetch.limits.jobItems)
+        record.times.trigger = try await trigger(of: order)
         try await measure(&record)
         return record
     }
 
+    /// Throws `.invalidField` for an asset that cannot exist, or is unknown by its identifier.
+    private func trigger(of order: CreateJobRequest) async throws(CacheError) -> JobTrigger? {
+        guard let (reference, percent) = order.when else { return nil }
+        switch reference {
+        case .known(let id):
+            guard try await resolver.key(of: id) != nil else {
+                throw .invalid("when.assetId", "There is no such asset: name it by origin and path.")
+            }
+            return JobTrigger(assetID: id, percent: percent)
+        case .mounted(let origin, let path, _):
+            let id: AssetID
+            do throws(CacheError) { id = try await resolver.resolve(reference).id } catch {
+                let field = if case .notFound = error.code { "origin" } else { "path" }
+                throw CacheError(.invalidField("when.\(field)"), error.message)
+            }
+            return JobTrigger(
+                assetID: id, origin: origin, path: String(path.prefix { $0 != "?" }), percent: percent)
+        case .url: throw .invalid("when", "An asset by assetId, or by origin and path, is expected here.")
+        }
+    }
+
     private func checkOwner(of order: CreateJobRequest) async throws(CacheError) {
         guard let owner = order.owner, owner.limits.isLimited else { return }
-        for item in order.items {
-            try await owner.check(item.reference) { id async throws(CacheError) in try await resolver.key(of: id) }
+        for reference in order.items.map(\.reference) + [order.when?.reference].compactMap(\.self) {
+            try await owner.check(reference) { id async throws(CacheError) in try await resolver.key(of: id) }
         }
         // The queue may have jobs of other readers.
         if order.supersedes { throw owner.refusal("supersede, which cancels other jobs") }
@@ -160,13 +182,31 @@ package struct PrefetchJobs: Sendable {
     ) async throws(CacheError) -> JobSnapshot {
         try await checkZones(of: patch.windows.value ?? [])
         let now = prefetch.civilClock.now()
+        return try await change(id, if: condition) { terms throws(CacheError) in try patch.applied(to: terms, at: now) }
+    }
+
+    /// A reader has passed the point that a job waits for.
+    func passed(_ id: String) async throws(CacheError) {
+        let now = prefetch.civilClock.now()
+        _ = try await change(id, if: .none) { terms throws(CacheError) in
+            guard terms.times.trigger != nil, terms.times.trigger?.passedAt == nil else { return terms }
+            var changed = terms
+            changed.times.trigger?.passedAt = now
+            changed.revision += 1
+            return changed
+        }
+    }
+
+    private func change(
+        _ id: String, if condition: Precondition, by patch: (JobTerms) throws(CacheError) -> JobTerms
+    ) async throws(CacheError) -> JobSnapshot {
         func changed(_ terms: JobTerms) throws(CacheError) -> JobTerms {
             if case .revision(let revision) = condition, revision != terms.revision {
                 throw CacheError(
                     .preconditionFailed,
                     "If-Match does not match the job: its ETag is \"\(terms.revision)\" now; read it again.")
             }
-            return try patch.applied(to: terms, at: now)
+            return try patch(terms)
         }
         if let fleet = prefetch.fleet, try await catalog.jobSnapshot(id) == nil {
             guard try await fleet.change(id, by: changed) else { throw PrefetchQueue.unknown(id) }

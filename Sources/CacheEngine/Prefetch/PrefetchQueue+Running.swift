@@ -23,6 +23,7 @@ extension PrefetchQueue {
             group.addTask { await self.open(in: cache) }
             group.addTask { await self.measureAhead(in: cache) }
             group.addTask { for await _ in self.unsaved { await self.saveLogged() } }
+            group.addTask { await self.followReaders(in: cache) }
             for await start in starts {
                 group.addTask { await self.carryOut(start, in: cache) }
             }
@@ -139,6 +140,7 @@ extension PrefetchQueue {
             guard await isPast(max(wait, .milliseconds(1))) else { return }
             let hasExpired = change { $0.expire(at: $1) }
             checkHolds(in: cache)
+            cache.context.readPoints.watch(watches)
             let begin = uptime()
             if begin >= predictionAt {
                 change { $0.predict(at: $1) }
@@ -149,6 +151,26 @@ extension PrefetchQueue {
             if hasExpired || uptime() - savedAt >= Self.saveInterval {
                 saveSoon()
                 savedAt = uptime()
+            }
+        }
+    }
+
+    /// The points that unfinished jobs wait for.
+    private var watches: [ReadPoints.Watch] {
+        let own = look { $0.triggers }
+        let others = fleet?.triggers ?? []
+        return (own + others).map {
+            ReadPoints.Watch(job: $0.job, asset: $0.trigger.assetID, percent: $0.trigger.percent)
+        }
+    }
+
+    /// Starts the jobs whose point a reader has passed, until cancellation. After an error a later read repeats it.
+    private func followReaders(in cache: AssetCache) async {
+        for await job in cache.context.readPoints.passed {
+            await logged("a job could not be started by a reader") { () async throws(CacheError) in
+                do throws(CacheError) { try await cache.jobs.passed(job) } catch {
+                    guard error.code == .notFound || error.code == .conflict else { throw error }
+                }
             }
         }
     }

@@ -49,6 +49,8 @@ package final class ContentRead: Sendable {
         /// The parts of the body that were handed out and have not left, in order.
         var unsent: [ContentPlan.Segment] = []
         var isFinished = false
+        /// The last bytes that have left.
+        var lastSent: ByteRange?
         /// A contiguous run that was read and is not in the access trace yet.
         var unlogged: ByteRange?
         /// A result or an error that arrived after `.later` was returned; the next call consumes it.
@@ -77,6 +79,9 @@ package final class ContentRead: Sendable {
                         unsent.removeFirst()
                     }
                     left -= piece.length
+                    lastSent =
+                        (lastSent?.upperBound == piece.lowerBound ? lastSent?.lowerBound : nil)
+                        .map { $0..<piece.upperBound } ?? piece
                     let cached = source.cachedBefore.runs(in: piece).byteCount
                     if cached < piece.length {
                         for gap in source.cachedBefore.gaps(in: piece) { filled.insert(gap) }
@@ -241,6 +246,11 @@ package final class ContentRead: Sendable {
     package func sent(_ count: Int64) {
         let tally = state.withLock { $0.send(count) }
         guard !outcome.isForPeer else { return }
+        asset.context.readPoints.note(
+            state.withLock { state in
+                defer { state.lastSent = state.lastSent.map { $0.upperBound..<$0.upperBound } }
+                return state.lastSent
+            }, of: assetID, length: asset.look { $0.record?.generation.length })
         asset.context.live.sent(fromCache: tally.bytesFromCache, fromUpstream: tally.bytesAfterFill, of: assetID)
     }
 

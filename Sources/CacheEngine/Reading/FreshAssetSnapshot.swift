@@ -148,6 +148,7 @@ package final class FreshAssetSnapshot: Sendable {
             outcome.requestClass, of: assetID, key: key, origin: originName,
             sent: ReadTally(bytesFromCache: sent), isAborted: isAborted)
         context.live.sent(fromCache: sent, fromUpstream: 0, of: assetID)
+        context.readPoints.note(range.prefix(sent), of: assetID, length: length)
         asset?.wasRead(range, at: time)
         context.traceRecorder.note(range, of: assetID, at: time)
         context.commits.touched(assetID, at: time, hits: 1)

@@ -111,12 +111,14 @@ private struct StoredPlan: Codable {
     /// Milliseconds since 1970.
     var notBefore: Int64?
     var windows: [String]?
+    var trigger: JobTrigger?
 
     /// Nil for the terms of most jobs.
     init?(_ job: JobRecord) {
         guard job.revision != 1 || job.times != JobTimes() else { return nil }
         (revision, notBefore) = (job.revision, job.times.notBefore?.milliseconds)
         windows = job.times.windows.isEmpty ? nil : job.times.windows.map(\.text)
+        trigger = job.times.trigger
     }
 
     /// Throws `storageCorrupt` if a window is invalid.
@@ -125,7 +127,8 @@ private struct StoredPlan: Codable {
         do throws(CacheError) {
             job.times = JobTimes(
                 notBefore: notBefore.map { Timestamp(milliseconds: $0) },
-                windows: try (windows ?? []).map { text throws(CacheError) in try JobWindow(text) })
+                windows: try (windows ?? []).map { text throws(CacheError) in try JobWindow(text) },
+                trigger: trigger)
         } catch {
             throw RowCoding.corrupt("a window of a job")
         }

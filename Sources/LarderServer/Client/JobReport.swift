@@ -28,6 +28,10 @@ struct JobReport {
         if job.bytesPerSecond > 0 { table.add("rate", FigureText.rate(job.bytesPerSecond)) }
         if let left = job.etaSeconds { table.add("remaining", FigureText.span(left)) }
         for window in job.windows { table.add("window", window) }
+        if let when = job.when {
+            let name = when.path.map { "/o/\(when.origin ?? "")/\($0)" } ?? when.assetId.description
+            table.add("when", "a reader passes \(when.atPercent) % of \(name)")
+        }
         if let cause = job.waitingFor {
             table.add("waits for", "\(cause)\(job.nextRunAt.map { " until \($0)" } ?? "")")
         }
