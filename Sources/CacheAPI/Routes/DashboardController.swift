@@ -34,7 +34,9 @@ struct DashboardController: Controller {
 
     static let routes: [Route<Self>] = [
         Route(.get, "/", .nothing) { controller, request, _ in
-            guard !controller.files.isEmpty, request.accepts("text/html") else { throw Self.missing }
+            guard !controller.files.isEmpty, request.prefers("text/html", over: "application/json") else {
+                throw Self.missing
+            }
             return Response(status: .found, headers: [.location: "/ui/"])
         },
         Route(.get, "/ui", .nothing) { controller, request, _ in

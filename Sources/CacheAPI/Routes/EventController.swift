@@ -27,14 +27,17 @@ struct EventController: Controller {
             context.logContext.update { $0.reader = permission?.reader }
         }
         let topics = try Self.topics(query.string("topics"))
-        let last = try query.integer("after", in: 0...Int64.max) ?? request.headers[.lastEventID].flatMap { Int64($0) }
-        if request.accepts("text/event-stream") {
-            return try .events(EventLogRenderer(topics: topics, last: last), context)
+        let after = try query.integer("after", in: 0...Int64.max)
+        // A stream that is requested again has the same query: its last event is in the field.
+        let last = request.headers[.lastEventID].flatMap { Int64($0) } ?? after
+        if request.prefers("text/event-stream", over: "application/json") {
+            return try Response.events(EventLogRenderer(topics: topics, last: last), context).varyingByType
         }
         let found = events.events(after: last, topics: topics)
-        return .json(
+        return Response.json(
             EventListDocument(
-                items: found.events.map(EventDocument.init), lastId: found.lastID, isComplete: found.isComplete))
+                items: found.events.map(EventDocument.init), lastId: found.lastID, isComplete: found.isComplete)
+        ).varyingByType
     }
 
     /// The topics of a comma-separated list; without one, all but `stats`.
@@ -53,9 +56,22 @@ struct EventController: Controller {
 }
 
 extension Request {
-    /// Whether `Accept` names this media type itself; wildcards do not count.
-    func accepts(_ type: String) -> Bool {
-        let ranges = headers[values: .accept].flatMap({ FieldText.members(of: $0) })
-        return ranges.contains { MediaType.essence(String($0)) == type }
+    /// Whether `Accept` names a media type itself, not by a wildcard, and does not prefer the one that is sent otherwise.
+    func prefers(_ type: String, over other: String) -> Bool {
+        WeightedMembers(headers[values: .accept]).prefers(type, over: other)
+    }
+}
+
+extension HTTPFields {
+    /// Adds a field of requests to `Vary`, on one line.
+    mutating func vary(by name: String) { self[.vary] = self[.vary].map { "\($0), \(name)" } ?? name }
+}
+
+extension Response {
+    /// The response with the note that it depends on `Accept`.
+    var varyingByType: Response {
+        var response = self
+        response.headers.vary(by: "Accept")
+        return response
     }
 }

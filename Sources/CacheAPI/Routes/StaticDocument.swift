@@ -26,7 +26,7 @@ struct StaticDocument: Sendable {
     func response(to request: Request) -> Response {
         let known = request.headers[values: .ifNoneMatch].flatMap({ FieldText.members(of: $0, escapes: false) })
         if known.contains(where: { $0 == "*" || EntityTag($0)?.opaque == tag }) {
-            return Response(status: .notModified, headers: fields)
+            return ResponseCompression.notModified(fields, of: body)
         }
         return Response(status: .ok, headers: fields, body: .document(body))
     }

@@ -16,9 +16,12 @@ struct StatsController: Controller {
     static let routes: [Route<Self>] = [
         Route(.get, "/v1/stats", .scope(.read)) { controller, request, _ in
             let (stats, readers) = (try await controller.stats(), controller.readers.snapshot())
-            guard request.accepts("text/csv") else { return .json(stats.document(readers: readers)) }
-            return .text(
-                readers.csv(pricePerGigabyte: stats.pricePerGigabyte), type: "text/csv; charset=utf-8; header=present")
+            guard request.prefers("text/csv", over: "application/json") else {
+                return Response.json(stats.document(readers: readers)).varyingByType
+            }
+            return Response.text(
+                readers.csv(pricePerGigabyte: stats.pricePerGigabyte), type: "text/csv; charset=utf-8; header=present"
+            ).varyingByType
         },
         Route(.get, "/v1/fleet/stats", .scope(.read)) { controller, request, _ in
             .json(try await controller.fleet(request))
@@ -28,10 +31,10 @@ struct StatsController: Controller {
         Route(.get, "/v1/stats/live", .scope(.read), readsQuery: true) { try $0.live($1, $2) },
         Route(.get, "/metrics", .scope(.read)) { controller, request, _ in
             let format: PrometheusText.Format =
-                request.accepts("application/openmetrics-text") ? .openMetrics : .prometheus
+                request.prefers("application/openmetrics-text", over: "text/plain") ? .openMetrics : .prometheus
             let text = try await controller.stats().prometheus(
                 version: controller.version, format: format, readers: controller.readers.snapshot())
-            return .text(text, type: format.mediaType)
+            return Response.text(text, type: format.mediaType).varyingByType
         },
     ]
 
@@ -68,14 +71,15 @@ struct StatsController: Controller {
         let query = try request.query(accepting: ["windowSeconds"])
         let window = Int(try query.integer("windowSeconds", in: 1...Int64(LiveStatistics.length)) ?? 900)
         let seconds = statistics.live.seconds(last: window)
-        guard request.accepts("text/event-stream") else {
-            return .json(LiveStatisticsDocument(seconds))
+        guard request.prefers("text/event-stream", over: "application/json") else {
+            return Response.json(LiveStatisticsDocument(seconds)).varyingByType
         }
         let seen = request.headers[.lastEventID].flatMap { Int64($0) }.map { Timestamp(seconds: $0) }
         let start = seconds.first.map { $0.at - .seconds(1) } ?? Timestamp(milliseconds: 0)
-        return try .events(
+        return try Response.events(
             LiveSecondRenderer(live: statistics.live, last: min(max(seen ?? start, start), seconds.last?.at ?? start)),
-            context)
+            context
+        ).varyingByType
     }
 
     /// The assets with the highest use.

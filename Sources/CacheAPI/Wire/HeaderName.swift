@@ -23,6 +23,7 @@ extension HTTPField.Name {
     static let lastEventID = named("Last-Event-ID")
     static let traceparent = named(TraceContext.parentField)
     static let tracestate = named(TraceContext.stateField)
+    static let xAccelBuffering = named("X-Accel-Buffering")
     static let referrerPolicy = named("Referrer-Policy")
     static let prefer = named("Prefer")
     static let wantContentDigest = named("Want-Content-Digest")

@@ -1,5 +1,7 @@
 import CacheCore
 import CacheTestKit
+import HTTPTypes
+import NIOCore
 import ReaderAccess
 import Testing
 
@@ -55,10 +57,31 @@ import Testing
             let gzip: HeaderList = ["Accept-Encoding": "gzip"]
             let plain = try await service.call("GET", "/v1/stats")
             let compressed = try await service.call("GET", "/v1/stats", gzip)
-            #expect(plain.headers["Content-Encoding"] == nil && plain.headers["Vary"] == "Accept-Encoding")
+            func vary(_ response: RawResponse) -> [String] {
+                response.headers.fields.filter { $0.name.lowercased() == "vary" }.map(\.value)
+            }
+            #expect(plain.headers["Content-Encoding"] == nil && vary(plain) == ["Accept, Accept-Encoding"])
+            #expect(vary(try await service.call("HEAD", "/v1/stats")) == ["Accept, Accept-Encoding"])
+            let file = try await service.call("GET", "/openapi.yaml")
+            let tag = try #require(file.headers["ETag"])
+            let known = try await service.call("GET", "/openapi.yaml", ["If-None-Match": tag])
+            #expect(known.status == 304 && vary(known) == vary(file))
+            let unchanged = ResponseCompression.notModified(
+                [.contentType: "text/css"], of: ByteBuffer(repeating: 0, count: 2000))
+            #expect(unchanged.headers[.vary] == "Accept-Encoding")
+            for (types, type) in [
+                ("application/openmetrics-text;q=0, text/plain", "text/plain"),
+                ("application/openmetrics-text;q=0.5, text/plain;q=0.9", "text/plain"),
+                ("application/openmetrics-text, */*;q=0.1", "application/openmetrics-text"),
+            ] {
+                let metrics = try await service.call("GET", "/metrics", ["Accept": types])
+                #expect(
+                    metrics.headers["Content-Type"]?.hasPrefix(type) == true
+                        && vary(metrics) == ["Accept, Accept-Encoding"])
+            }
             #expect(compressed.headers["Content-Encoding"] == "gzip")
             #expect(compressed.body.count < plain.body.count / 2 && compressed.body.starts(with: [0x1F, 0x8B]))
-            for coding in ["gzip;q=0, *", "identity", "br", "deflate", "gzip; q=0"] {
+            for coding in ["gzip;q=0, *", "identity", "gzip;q=0.5, identity", "br", "deflate", "gzip; q=0"] {
                 let response = try await service.call("GET", "/v1/stats", ["Accept-Encoding": coding])
                 #expect(response.headers["Content-Encoding"] == nil, "\(coding)")
             }

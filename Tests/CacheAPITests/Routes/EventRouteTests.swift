@@ -37,11 +37,12 @@ import Testing
             log.publish(.log(isError: true, message: "second", metadata: [:]))
             let connection = try await RawConnection(port: service.port)
             try await connection.send(
-                "GET /v1/events?topics=health HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n"
+                "GET /v1/events?topics=health&after=0 HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n"
                     + "Last-Event-ID: \(seen)\r\n\r\n")
             let start = try #require(await connection.text(through: "second"))
             log.publish(.log(isError: false, message: "third", metadata: [:]))
             let text = start + (try #require(await connection.text(through: "third")))
+            #expect(text.contains("X-Accel-Buffering: no\r\n"))
             #expect(text.contains("event: health\ndata: {\"id\":\(seen + 1)") && !text.contains("first"))
             #expect(text.contains("\"type\":\"error\",\"message\":\"second\""))
             try await connection.hangUp()

@@ -18,13 +18,23 @@ enum ResponseCompression {
     /// Marks the response if it may be compressed: a text of known length outside of content, without a strong entity
     /// tag, which would name two different bodies.
     static func mark(_ response: inout Response, to request: Request) {
-        guard request.method != .head, case .document(let bytes) = response.body, bytes.readableBytes >= leastBytes,
+        guard case .document(let bytes) = response.body, bytes.readableBytes >= leastBytes,
             let type = response.headers[.contentType], types.contains(MediaType.essence(type)),
             response.headers[.cacheStatus] == nil, response.headers[.contentEncoding] == nil,
             response.headers[.eTag]?.hasPrefix("W/") ?? true
         else { return }
-        response.headers[.compressionMark] = "1"
-        response.headers[values: .vary].append("Accept-Encoding")
+        // The response to HEAD has the fields of that to GET.
+        response.headers.vary(by: "Accept-Encoding")
+        if request.method != .head { response.headers[.compressionMark] = "1" }
+    }
+
+    /// The fields of the response 304 in place of a compressible one (RFC 9110 §15.4.5).
+    static func notModified(_ fields: HTTPFields, of body: ByteBuffer) -> Response {
+        var fields = fields
+        if body.readableBytes >= leastBytes, let type = fields[.contentType], types.contains(MediaType.essence(type)) {
+            fields.vary(by: "Accept-Encoding")
+        }
+        return Response(status: .notModified, headers: fields)
     }
 
     /// The handlers between those of content and ``APIHandler``.
@@ -74,19 +84,11 @@ private final class CompressionPolicyHandler: ChannelDuplexHandler, RemovableCha
         context.write(wrapOutboundOut(.head(head)), promise: promise)
     }
 
-    /// Whether the field names gzip, or `*` without gzip, with a weight above 0.
+    /// Whether the field permits gzip, by its name or by `*`, and does not prefer the bytes as they are (`identity`).
     static func permitsGzip(_ values: [String]) -> Bool {
-        var (gzip, any): (Bool?, Bool) = (nil, false)
-        for member in values.flatMap({ FieldText.members(of: $0) }) {
-            let parts = member.split(separator: ";").map { FieldText.lowered(FieldText.trimmed($0)) }
-            guard let coding = parts.first else { continue }
-            let weight = parts.dropFirst().first { $0.hasPrefix("q=") }.map { Double($0.dropFirst(2)) ?? 0 } ?? 1
-            switch coding {
-            case "gzip", "x-gzip": gzip = weight > 0
-            case "*": any = weight > 0
-            default: break
-            }
-        }
-        return gzip ?? any
+        let weights = WeightedMembers(values)
+        let names = [weights.weight(of: "gzip"), weights.weight(of: "x-gzip")].compactMap(\.self)
+        let gzip = names.max() ?? weights.weight(of: "*") ?? 0
+        return gzip > 0 && gzip >= weights.weight(of: "identity") ?? 0
     }
 }

@@ -98,7 +98,9 @@ extension Response {
                 disconnect: { [channel = context.connection.channel] in channel.close(promise: nil) }),
             feed: feed, presence: context.presence)
         return Response(
-            status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"],
+            status: .ok,
+            // nginx would hold events back (`proxy_buffering`).
+            headers: [.contentType: "text/event-stream", .cacheControl: "no-store", .xAccelBuffering: "no"],
             body: .stream { writer in
                 defer {
                     claim.giveBack()
