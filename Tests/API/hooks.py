@@ -21,6 +21,8 @@ RULES = {
     "patchAsset": ("pinnedUntilAt",),
     # Names of time zones, and windows that are not empty; items of an origin with forward or resolve.
     "createJob": ("deadlineAt", "windows", "when"),
+    # A format that the origin does not have.
+    "listFiles": ("format", "origin"),
     "patchJob": ("deadlineAt", "windows"),
     # Names of time zones, times of day, and intervals from a minute to a year; rules of the job.
     "putSchedule": ("repeat", "at", "job", "job.windows", "job.deadlineAt", "job.notBefore", "deadlineSeconds"),

@@ -110,6 +110,7 @@ import Testing
         ("Integrity", [Samples.checksums].map { IntegrityDocument($0).json }),
         ("MapBucket", [AssetMapDocument.Bucket(MapBucket(range: 0..<10, cached: 0.5, heat: 2)).json]),
         ("Origin", Self.observedOrigins),
+        ("OriginFolders", Self.observedOrigins.compactMap { $0["resolve"]?["list"] }),
         ("Observation", Self.observedOrigins[0]["observations"]?.array ?? []),
         ("Configuration", Self.configurations),
         ("ConfigurationError", Self.configurations.compactMap { $0["error"] }.filter { $0 != .null }),

@@ -12,10 +12,17 @@ package enum ListingFormat: String, Hashable, Sendable, CaseIterable, ChoiceCoda
     case s3
     /// `PROPFIND` with depth 1 (RFC 4918 §9.1).
     case webdav
+    /// An HLS playlist or DASH manifest: its files.
+    case playlist
+    /// The API call of the setting `resolve.list` (``FolderListing``).
+    case api
 
     /// Whether a listing shows one folder: its entries are the direct children. Otherwise it is a document that names
     /// files anywhere.
-    package var isOfFolder: Bool { self == .html || self == .s3 || self == .webdav }
+    package var isOfFolder: Bool { self == .html || self == .s3 || self == .webdav || self == .api }
+
+    /// Whether the upstream sends a listing in parts, in an order of its own.
+    package var isPaged: Bool { self == .s3 || self == .api }
 }
 
 /// A file or a folder in a listing.
@@ -47,6 +54,8 @@ package struct Listing: Hashable, Sendable {
     package var entries: [ListingEntry] = []
     /// The token for the next part of an `s3` listing; nil: this was the last one.
     package var continuation: String?
+    /// Whether the entries are playlists themselves.
+    package var listsPlaylists = false
 
     /// The largest number of entries of one response.
     package static let entryLimit = 100_000
@@ -67,6 +76,7 @@ package struct Listing: Hashable, Sendable {
         case .json: entries = try Self.json(text, pointer)
         case .text: entries = try Self.text(text)
         case .rss: entries = try Self.xml(text) { (xml) throws(XMLError) in try XMLListings.feed(&xml, now: now) }
+        case .playlist, .api: throw CacheError(.internal, "The format has a parser of its own.")
         case .s3: self = try Self.xml(text) { (xml) throws(XMLError) in try XMLListings.objects(&xml) }
         case .webdav:
             entries = try Self.xml(text) { (xml) throws(XMLError) in try XMLListings.multistatus(&xml, now: now) }
@@ -76,13 +86,16 @@ package struct Listing: Hashable, Sendable {
         }
     }
 
-    init() {}
+    package init() {}
 
     /// The format of a response to `GET`: by its first bytes, else by its media type; nil: none.
     package static func format(of text: [UInt8], contentType: String?) -> ListingFormat? {
         let start = String(decoding: text.prefix(2048), as: UTF8.self)
         let first = start.first { !$0.isWhitespace && $0 != "\u{FEFF}" }
         if start.contains("<ListBucketResult") { return .s3 }
+        if XMLReader.withoutByteOrderMark(text).starts(with: "#EXTM3U".utf8) || start.contains("<MPD") {
+            return .playlist
+        }
         if start.contains("<rss") || start.contains("<feed") { return .rss }
         if first == "[" || first == "{" { return .json }
         if first == "<" { return .html }
@@ -162,10 +175,10 @@ package struct Listing: Hashable, Sendable {
 }
 
 extension JSON {
-    fileprivate var array: [JSON]? { if case .array(let items) = self { items } else { nil } }
+    var array: [JSON]? { if case .array(let items) = self { items } else { nil } }
 
     /// The array of an object that has one member with an array.
-    fileprivate var onlyArray: [JSON]? {
+    var onlyArray: [JSON]? {
         guard case .object(let members) = self else { return nil }
         let arrays = members.compactMap(\.value.array)
         return arrays.count == 1 ? arrays[0] : nil

@@ -100,6 +100,45 @@ package struct LinkResolution: Hashable, Sendable {
     package var sendsCredentials = false
     /// The hosts that links may name: `host`, `host:port`, `host:*` or `*.suffix`. Empty: the host of the call only.
     package var hosts: [String] = []
+    /// The call that lists a folder.
+    package var list = FolderListing()
+
+    package init() {}
+}
+
+/// An API call that lists the files of a folder. The texts of URLs and bodies have placeholders: `{path}` for the path of the
+/// folder below the mount without a slash at its end, `{/path}` for the same with a slash before it, which is empty for the
+/// mount itself, `{cursor}` for the place of the next page, and `{offset}` for the number of entries before it.
+package struct FolderListing: Hashable, Sendable {
+    /// The URL of the call. Nil: the API cannot be asked.
+    package var url: String?
+    package var method = LinkResolution.Method.get
+    /// JSON text; placeholders are the content of JSON strings.
+    package var body: String?
+    /// The place of the array of entries in the JSON response (RFC 6901). Nil: the document is the array, or has one.
+    package var pointer: String?
+    /// The place of the name of an entry in its folder. Nil: `/name`.
+    package var name: String?
+    /// The place of the path of an entry below the mount; it takes the place of ``name``.
+    package var path: String?
+    /// The query of the paths of files, without `?`.
+    package var query: String?
+    /// The place of the length of an entry. Nil: `/size`.
+    package var size: String?
+    /// The place of the time of the last change of an entry. Nil: `/modified`.
+    package var modified: String?
+    /// The place of the kind of an entry. Nil: `/type`.
+    package var type: String?
+    /// The kind of folders. Nil: `dir`.
+    package var folder: String?
+    /// The place of the cursor of the next page in the response; nil: there is none.
+    package var cursor: String?
+    /// The place of a boolean that tells whether there is a next page; nil: the cursor tells it.
+    package var more: String?
+    /// The URL of the call for the next page; `{cursor}` alone is the cursor as a URL of the same host. Nil: ``url``.
+    package var nextURL: String?
+    /// The body of that call. Nil: ``body``, or none with a ``nextURL``.
+    package var nextBody: String?
 
     package init() {}
 }

@@ -1,7 +1,7 @@
 /// Settings of accounts, links and forwarded fields.
 extension Setting<OriginSettings> {
     static var accounts: [Setting] {
-        signatures + tokens + resolution + [
+        signatures + tokens + resolution + folderListing + [
             Setting(
                 "forward", list: \.forwarded, upTo: OriginSettings.maxForwardedFields, .fieldName,
                 "request header fields that the upstream gets from the reader, such as `Authorization`; each value has "
@@ -113,6 +113,49 @@ extension Setting<OriginSettings> {
         ]
     }
 
+    /// Folders of link APIs.
+    private static var folderListing: [Setting] {
+        typealias List = WritableKeyPath<OriginSettings, String?>
+        func pointer(_ key: String, _ property: List, _ meaning: String) -> Setting {
+            Setting("resolve.list." + key, optional: property, .pointer, "JSON pointer to " + meaning)
+        }
+        return [
+            Setting(
+                "resolve.list.url", optional: \.resolution.list.url, .callURL,
+                "API call that lists a folder, with `{path}` or `{/path}` for its path, `{cursor}` and `{offset}`"),
+            Setting("resolve.list.method", \.resolution.list.method, .choice, "method of the call"),
+            Setting(
+                "resolve.list.body", optional: \.resolution.list.body,
+                .text("JSON text", example: #"{"path":"{/path}"}"#),
+                "JSON body of the call, with the same placeholders inside strings"),
+            pointer("pointer", \.resolution.list.pointer, "the array of entries; without it the only array"),
+            pointer("name", \.resolution.list.name, "the name of an entry in its folder (`/name`)"),
+            pointer(
+                "path", \.resolution.list.path,
+                "the path of an entry below the mount, if its name is not its path in the folder"),
+            Setting(
+                "resolve.list.query", optional: \.resolution.list.query, .word("alt=media"),
+                "query of the paths of listed files"),
+            pointer("size", \.resolution.list.size, "the length of an entry (`/size`)"),
+            pointer("modified", \.resolution.list.modified, "the time of the last change of an entry (`/modified`)"),
+            pointer("type", \.resolution.list.type, "the kind of an entry (`/type`)"),
+            Setting(
+                "resolve.list.folder", optional: \.resolution.list.folder, .word("folder"), "kind of folders (`dir`)"),
+            pointer("cursor", \.resolution.list.cursor, "the cursor of the next page"),
+            pointer(
+                "more", \.resolution.list.more,
+                "a boolean that tells whether there is a next page; without it the cursor tells it"),
+            Setting(
+                "resolve.list.nextURL", optional: \.resolution.list.nextURL, .nextURL,
+                "call for the next page, or `{cursor}` if the cursor is its URL; the default is that for the first page"
+            ),
+            Setting(
+                "resolve.list.nextBody", optional: \.resolution.list.nextBody,
+                .text("JSON text", example: #"{"cursor":"{cursor}"}"#),
+                "JSON body of the call for the next page"),
+        ]
+    }
+
     /// A secret text: read unchanged, written masked in configurations. The store seals it, and the API masks it.
     private static func secret(
         _ key: String, _ property: WritableKeyPath<OriginSettings, String?>, _ meaning: String
@@ -151,15 +194,23 @@ extension SettingCodec<String> {
     /// An absolute http or https URL without user and fragment; it may have a query.
     fileprivate static var callURL: SettingCodec {
         text("an http or https URL", example: "https://api.example/token").limited(
-            "an http or https URL without user and fragment", schema: ["maxLength": 2048]
-        ) { url in
-            let scheme = url.prefix { $0 != ":" }.lowercased()
-            let rest = url.dropFirst(scheme.count)
-            let authority = rest.dropFirst(3).prefix { $0 != "/" && $0 != "?" }
-            return ["http", "https"].contains(scheme) && rest.hasPrefix("://") && !authority.isEmpty
-                && !authority.contains("@") && url.utf8.count <= 2048
-                && url.utf8.allSatisfy { $0 > 32 && $0 < 127 && $0 != UInt8(ascii: "#") }
-        }
+            "an http or https URL without user and fragment", schema: ["maxLength": 2048], where: isCallURL)
+    }
+
+    /// The same, or `{cursor}`.
+    fileprivate static var nextURL: SettingCodec {
+        text("an http or https URL", example: "{cursor}").limited(
+            "an http or https URL without user and fragment, or {cursor}", schema: ["maxLength": 2048]
+        ) { $0 == "{cursor}" || isCallURL($0) }
+    }
+
+    private static func isCallURL(_ url: String) -> Bool {
+        let scheme = url.prefix { $0 != ":" }.lowercased()
+        let rest = url.dropFirst(scheme.count)
+        let authority = rest.dropFirst(3).prefix { $0 != "/" && $0 != "?" }
+        return ["http", "https"].contains(scheme) && rest.hasPrefix("://") && !authority.isEmpty
+            && !authority.contains("@") && url.utf8.count <= 2048
+            && url.utf8.allSatisfy { $0 > 32 && $0 < 127 && $0 != UInt8(ascii: "#") }
     }
 
     /// A JSON pointer (RFC 6901).

@@ -56,7 +56,7 @@ struct LinkCall {
     /// The call. Throws `.invalidField` if the URL is malformed.
     private func request() throws(CacheError) -> UpstreamRequest {
         guard let template = resolution.url else { throw CacheError(.internal, "The origin has no resolve.url.") }
-        let path = try path()
+        let path = try Self.path(of: target, over: upstreams)
         var request = upstreams.request(to: target, priority: .live)
         request.url = template.replacing("{path}", with: URIEncoding.encode(path.utf8, keeping: "/"))
         request.method = resolution.method == .get ? .get : .post
@@ -72,7 +72,7 @@ struct LinkCall {
     }
 
     /// The decoded path below the mount. Throws `.malformedRequest` if it is not UTF-8.
-    private func path() throws(CacheError) -> String {
+    static func path(of target: AssetTarget, over upstreams: Upstreams) throws(CacheError) -> String {
         let base = try upstreams.client.parse(url: target.settings.baseURL).path
         var rest = target.path[...]
         if rest.hasPrefix(base) { rest = rest.dropFirst(base.count) }

@@ -98,6 +98,13 @@ final class OriginAccounts: Sendable {
         return try result.get()
     }
 
+    /// The authorization of calls of the origin's API, which need no link.
+    func apiAccess(to target: AssetTarget) async throws(CacheError) -> UpstreamAccess {
+        let account = account(of: target)
+        if let account { try await prepared(account, of: target.originName) }
+        return access(target, nil, account)
+    }
+
     /// Whether a repeated request can succeed after a response that refused it. A refused link is dropped, and refused
     /// credentials are fetched again by the next ``open(_:for:context:then:)``.
     func isRepeatable(_ access: UpstreamAccess, of target: AssetTarget, after head: UpstreamHead) -> Bool {

@@ -64,7 +64,9 @@ package final class AssetCache: Sendable {
     /// The recent changes of state and warnings.
     package var events: EventLog { context.events }
     /// Lists the files of upstreams.
-    package var lister: UpstreamLister { UpstreamLister(of: context, resolver: resolver, clock: clock) }
+    package var lister: UpstreamLister {
+        UpstreamLister(of: context, resolver: resolver, settings: media.settings, clock: clock)
+    }
     /// Starts the spans of requests.
     package var tracer: Tracer { context.tracer }
     /// The fills in progress.

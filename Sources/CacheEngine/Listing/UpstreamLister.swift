@@ -34,7 +34,7 @@ package struct ListingRequest: Hashable, Sendable {
 package struct ListingPage: Sendable {
     package var format: ListingFormat
     /// Files and folders below the mount: their references are paths, percent-encoded; those of folders end with `/`.
-    /// In the order of their paths, except for `s3`, whose files and folders are in the order of the store.
+    /// In the order of their paths, except for `s3` and `api`, whose files and folders are in the order of the upstream.
     package var entries: [ListingEntry]
     /// Nil: this is the last page.
     package var nextCursor: String?
@@ -42,6 +42,8 @@ package struct ListingPage: Sendable {
     package var skippedEntries: Int
     /// The number of bytes of the response.
     package var responseBytes = 0
+    /// Whether the entries are playlists: those of the renditions of a multivariant playlist.
+    package var listsPlaylists = false
 
     package init(
         format: ListingFormat, entries: [ListingEntry], nextCursor: String? = nil, skippedEntries: Int = 0,
@@ -62,8 +64,12 @@ package struct UpstreamLister: Sendable {
     let tracer: Tracer
     let wallClock: any WallClock
     let clock: any Clock<Duration>
+    private let settings: LiveCacheSettings
 
-    init(of context: EngineContext, resolver: AssetResolver, clock: any Clock<Duration>) {
+    init(
+        of context: EngineContext, resolver: AssetResolver, settings: LiveCacheSettings, clock: any Clock<Duration>
+    ) {
+        self.settings = settings
         upstreams = context.upstreams
         tracer = context.tracer
         wallClock = context.wallClock
@@ -85,34 +91,55 @@ package struct UpstreamLister: Sendable {
     /// A page of the listing at the upstream.
     ///
     /// Throws `.notFound` for an unknown origin, `.readerRequired` for an origin with `forward`, `.invalidField` for an
-    /// origin with `resolve`, `.upstreamRefused` with the status of the upstream, and `.upstreamUnusable` for a response
-    /// that is no listing.
+    /// origin with `resolve.url` and without `resolve.list`, `.upstreamRefused` with the status of the upstream, and
+    /// `.upstreamUnusable` for a response that is no listing.
     package func page(_ request: ListingRequest) async throws(CacheError) -> ListingPage {
         let target = try resolver.mounted(request.origin, request.path)
         try target.requireContentForAll()
-        guard target.settings.resolution.url == nil else {
-            throw .invalid("origin", "Files of an origin with resolve.url cannot be listed; name them in the job.")
+        let resolution = target.settings.resolution
+        guard resolution.url == nil || resolution.list.url != nil else {
+            throw .invalid(
+                "origin",
+                "Files of an origin with resolve.url are listed with resolve.list only: set it, or name the files.")
         }
+        guard request.format != .api || resolution.list.url != nil else {
+            throw .invalid("format", "The origin has no resolve.list, which api needs.")
+        }
+        guard resolution.url == nil || request.format ?? .api == .api else {
+            throw .invalid("format", "Files of an origin with resolve.url are listed as api only.")
+        }
+        let isAPI = resolution.list.url != nil && request.format ?? .api == .api
         return try await withDeadline(Self.pageTimeout, .total, clock: clock) { () async throws(CacheError) in
-            try await page(request, at: target)
+            isAPI ? try await apiPage(request, at: target) : try await page(request, at: target)
         }
     }
 
     private func page(_ request: ListingRequest, at target: AssetTarget) async throws(CacheError) -> ListingPage {
         let wanted = request.format ?? (target.settings.auth.kind == .s3 ? .s3 : nil)
-        let response = try await response(to: call(request, wanted, at: target), at: target)
+        let response = try await response(to: call(request, wanted, at: target), at: target) {
+            () async throws(CacheError) in
+            try await upstreams.accounts.access(to: target, for: .description, over: upstreams)
+        }
         let contentType = response.headers["Content-Type"]
         guard let format = wanted ?? Listing.format(of: response.body, contentType: contentType) else {
             throw CacheError(
                 .upstreamUnusable(),
-                "The response is no listing of a known format (html, json, text, rss, s3, webdav): "
+                "The response is no listing of a known format (html, json, text, rss, s3, webdav, playlist): "
                     + "name one with format.")
         }
-        let listing = try Listing(response.body, as: format, pointer: request.pointer, now: wallClock.now())
+        let listing =
+            format == .playlist
+            ? try playlist(response.body)
+            : try Listing(response.body, as: format, pointer: request.pointer, now: wallClock.now())
         let base = format == .s3 ? try bucketFolder(of: target).bucket : response.head.finalURL
         var page = page(of: listing, format, against: base, request, at: target)
         page.responseBytes = response.body.count
+        page.listsPlaylists = listing.listsPlaylists
         return page
+    }
+
+    private func playlist(_ text: [UInt8]) throws(CacheError) -> Listing {
+        try Listing(playlist: text, limits: settings.current.settings.mediaLimits, now: wallClock.now())
     }
 
     private func bucketFolder(of target: AssetTarget) throws(CacheError) -> BucketFolder {
@@ -145,24 +172,27 @@ package struct UpstreamLister: Sendable {
 
     /// The response with a status of success. After the first refusal of the credentials others are obtained and the
     /// request is repeated once, as for ``HeadProbe``.
-    private func response(
-        to call: UpstreamRequest, at target: AssetTarget
+    /// `isOfServer`: the server of the origin is asked, whose health the response shows.
+    func response(
+        to call: UpstreamRequest, at target: AssetTarget, isOfServer: Bool = true,
+        with access: () async throws(CacheError) -> UpstreamAccess
     ) async throws(CacheError) -> UpstreamResponse {
-        upstreams.health.asked(target)
+        if isOfServer { upstreams.health.asked(target) }
         for isLast in [false, true] {
-            let access = try await upstreams.accounts.access(to: target, for: .description, over: upstreams)
+            let access = try await access()
             var authorized = call
             access.apply(to: &authorized)
-            let permit = try upstreams.health.admit(target)
+            let permit = isOfServer ? try upstreams.health.admit(target) : nil
+            let breaker = target.settings.circuitBreaker
             let response: UpstreamResponse
             do throws(CacheError) {
                 response = try await upstreams.client.exchange(authorized, bodyLimit: Self.bodyLimit)
             } catch {
-                upstreams.health.settle(permit, error.evidence, by: target.settings.circuitBreaker)
+                if let permit { upstreams.health.settle(permit, error.evidence, by: breaker) }
                 throw error
             }
             let status = response.status
-            upstreams.health.settle(permit, .init(status: status), by: target.settings.circuitBreaker)
+            if let permit { upstreams.health.settle(permit, .init(status: status), by: breaker) }
             if (200..<300).contains(status) { return response }
             var head = response.head
             head.excerpt = Array(response.body.prefix(4096))
@@ -186,20 +216,22 @@ package struct UpstreamLister: Sendable {
     }
 
     /// The entries below the mount, and for a folder its direct children only.
-    private func page(
+    func page(
         of listing: Listing, _ format: ListingFormat, against base: String, _ request: ListingRequest,
         at target: AssetTarget
     ) -> ListingPage {
         let mount = MountPrefixes(of: target, upstream: upstreams.client)
         let folder = format == .s3 ? "" : mount.path(of: base) ?? ""
         let itself = mount.path(of: target.url)
+        // The paths of other entries are relative to the mount.
+        let isDirect = format == .api ? target.settings.resolution.list.path == nil : format.isOfFolder && format != .s3
         var page = ListingPage(format: format, entries: [], nextCursor: listing.continuation)
         for entry in listing.entries {
             guard let url = mount.url(of: entry.reference, against: base), let path = mount.path(of: url) else {
                 page.skippedEntries += 1
                 continue
             }
-            if format.isOfFolder, format != .s3 {
+            if isDirect {
                 let name = path.dropFirst(folder.count)
                 guard path.hasPrefix(folder), !name.isEmpty, !name.contains("?"), !name.dropLast().contains("/") else {
                     continue  // the folder itself, its parent, or a link to sort the page
@@ -210,7 +242,7 @@ package struct UpstreamLister: Sendable {
                 ListingEntry(
                     reference: path, bytes: entry.bytes, modifiedAt: entry.modifiedAt, isFolder: entry.isFolder))
         }
-        guard format != .s3 else { return page }
+        guard !format.isPaged else { return page }
         page.entries.sort { $0.reference < $1.reference }
         if let cursor = request.cursor { page.entries.removeAll { $0.reference <= cursor } }
         if page.entries.count > request.limit {

@@ -10,7 +10,7 @@ package final class MediaInspector: Sendable {
     let upstreams: Upstreams
     let wallClock: any WallClock
     let resolver: AssetResolver
-    private let settings: LiveCacheSettings
+    let settings: LiveCacheSettings
     /// Runs parsers, and other work in proportion to the length of a playlist.
     let executor = ParserExecutor(label: "larder.media")
     /// Guards the documents that were parsed last.

@@ -95,7 +95,9 @@ extension PrefetchQueue {
         var fits = false
         do throws(CacheError) {
             try await check(item, of: run.job, in: cache)
-            if item.list != nil { return .expanded(try await cache.lister.items(of: item)) }
+            if item.list != nil {
+                return .expanded(try await cache.lister.items(of: item, for: look { $0.owner(of: run.job) }))
+            }
             let jobSpace = try await spaceClaims(of: run.job, in: cache)
             var fill = PrefetchFill(cache: cache, item: item, pace: pace(of: run.job), jobSpace: jobSpace) { progress in
                 self.change { $0.progressed(run, progress, at: $1) }

@@ -94,6 +94,8 @@ class LinkService(Mock):
     def __init__(self, shape, downloads, authorize):
         self.shape, self.downloads, self.authorize = shape, downloads, authorize
         self.lifetime, self.refused = 300, {}
+        #: The number of entries of a part of a folder; whether the parts have no end; the host of the next part.
+        self.page_size, self.is_endless, self.next_host = 3, False, None
         super().__init__()
 
     def answer(self, request):
@@ -111,21 +113,90 @@ class LinkService(Mock):
     def exists(self, name):
         return (self.downloads.directory / name).is_file()
 
+    def children(self, name):
+        """The entries of a folder in the order of their names; nil: it does not exist."""
+        folder = self.downloads.directory / name
+        return sorted(path for path in folder.iterdir() if not path.name.startswith(".")) if folder.is_dir() else None
+
+    def part(self, name, start):
+        """A part of a folder with at most `page_size` entries, and the number of the next entry; nil: there is none."""
+        found = self.children(name)
+        end = start + self.page_size
+        if self.is_endless:
+            return found[: self.page_size], end
+        return found[start:end], end if end < len(found) else None
+
+    @staticmethod
+    def changed(path):
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(path.stat().st_mtime))
+
     def yandex(self, request):
         """`GET /v1/disk/resources/download?path=…` → {"href", "method", "templated"}."""
-        if request.method != "GET" or request.path != "/v1/disk/resources/download":
+        if request.method != "GET" or request.name not in ("/v1/disk/resources/download", "/v1/disk/resources"):
             return self.json(405, {"error": "MethodNotAllowedError"})
+        if request.name == "/v1/disk/resources":
+            return self.yandex_folder(request)
         name = request.parameters.get("path", "").removeprefix("disk:").removeprefix("/")
         if not self.exists(name):
             return self.json(404, {"error": "DiskNotFoundError", "message": "Не удалось найти запрошенный ресурс."})
         return self.json(200, {"href": self.downloads.link(name, self.lifetime), "method": "GET", "templated": False})
 
+    def yandex_folder(self, request):
+        """`GET /v1/disk/resources?path=…&offset=…` → {"_embedded": {"items": […], "total"}}."""
+        name = request.parameters.get("path", "").removeprefix("disk:").strip("/")
+        offset, found = int(request.parameters.get("offset", "0")), self.children(name)
+        if found is None:
+            return self.json(404, {"error": "DiskNotFoundError"})
+        items = [
+            {"name": path.name, "type": "dir", "path": f"disk:/{name}/{path.name}", "modified": self.changed(path)}
+            | ({"type": "file", "size": path.stat().st_size} if path.is_file() else {})
+            for path in self.part(name, offset)[0]
+        ]
+        return self.json(200, {"type": "dir", "_embedded": {"items": items, "total": len(found), "offset": offset}})
+
+    def dropbox_folder(self, request):
+        """`POST /2/files/list_folder` with {"path"}, then `…/continue` with {"cursor"} → {"entries", "cursor", "has_more"}."""
+        body = json.loads(request.body)
+        name, start = body.get("path", ""), 0
+        if request.path.endswith("/continue"):
+            name, start = json.loads(body["cursor"])
+        if name == "/" or self.children(name.strip("/")) is None:
+            return self.json(409, {"error_summary": "path/not_found/.."})
+        found, end = self.part(name.strip("/"), start)
+        entries = [
+            {".tag": "folder", "name": path.name}
+            | ({".tag": "file", "size": path.stat().st_size, "server_modified": self.changed(path)} if path.is_file() else {})
+            for path in found
+        ]
+        cursor = json.dumps([name, end or 0])
+        return self.json(200, {"entries": entries, "cursor": cursor, "has_more": end is not None})
+
+    def drive_folder(self, request):
+        """`GET /drive/v3/files?q='ID'+in+parents&pageToken=…` → {"files", "nextPageToken"}. `!` in identifiers stands for `/`."""
+        parent = request.parameters["q"].split("'")[1]
+        name = "" if parent == "root" else parent.replace("!", "/")
+        if self.children(name) is None:
+            return self.json(404, {"error": {"code": 404}})
+        found, end = self.part(name, int(request.parameters.get("pageToken", "0")))
+        kind = {True: "video/mp4", False: "application/vnd.google-apps.folder"}
+        files = [
+            {"id": f"{name}/{path.name}".strip("/").replace("/", "!"), "name": path.name, "mimeType": kind[path.is_file()]}
+            | ({"size": str(path.stat().st_size), "modifiedTime": self.changed(path)} if path.is_file() else {})
+            for path in found
+        ]
+        # Another service names the URL of the next part.
+        link = f"http://{self.next_host or f'127.0.0.1:{self.port}'}{request.name}?q='{parent}'+in+parents&pageToken={end}"
+        return self.json(200, {"files": files, **({"nextPageToken": str(end), "nextLink": link} if end else {})})
+
     def dropbox(self, request):
         """`POST /2/files/get_temporary_link` with {"path"} → {"metadata", "link"}."""
-        if request.method != "POST" or request.path != "/2/files/get_temporary_link":
+        folders = ("/2/files/list_folder", "/2/files/list_folder/continue")
+        if request.method != "POST" or request.path not in ("/2/files/get_temporary_link", *folders):
             return self.json(400, {"error": "path"})
         if request.fields.get("content-type", "").partition(";")[0] != "application/json":
             return self.json(400, {"error": "Content-Type"})
+        if request.path in folders:
+            return self.dropbox_folder(request)
         name = json.loads(request.body)["path"].removeprefix("/")
         if not self.exists(name):
             return self.json(409, {"error_summary": "path/not_found/..", "error": {".tag": "path"}})
@@ -135,7 +206,9 @@ class LinkService(Mock):
 
     def drive(self, request):
         """`GET /drive/v3/files/{id}?alt=media` → the redirect to an expiring link."""
-        name = request.name.removeprefix("/drive/v3/files/")
+        if request.name == "/drive/v3/files":
+            return self.drive_folder(request)
+        name = request.name.removeprefix("/drive/v3/files/").replace("!", "/")
         if request.parameters.get("alt") != "media" or not self.exists(name):
             return self.json(404, {"error": {"code": 404}})
         return Answer(302, {"Location": self.downloads.link(name, self.lifetime), "Cache-Control": "no-store"})

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import time
+import urllib.parse
 
 from mocks.base import Answer, Mock, content
 from mocks.links import Downloads, LinkService
@@ -19,6 +20,23 @@ YANDEX = {
 DROPBOX = {
     "resolve_url": "/2/files/get_temporary_link", "resolve_method": "POST", "resolve_body": '{"path":"/{path}"}',
     "resolve_pointer": "/link", "resolve_lifetime": "3h",
+}  # fmt: skip
+
+
+YANDEX_LIST = {
+    "resolve_list_url": "/v1/disk/resources?path=disk:/{path}&offset={offset}", "resolve_list_pointer": "/_embedded/items",
+}  # fmt: skip
+DROPBOX_LIST = {
+    "resolve_list_url": "/2/files/list_folder", "resolve_list_method": "POST", "resolve_list_body": '{"path":"{/path}"}',
+    "resolve_list_pointer": "/entries", "resolve_list_type": "/.tag", "resolve_list_folder": "folder",
+    "resolve_list_modified": "/server_modified", "resolve_list_cursor": "/cursor", "resolve_list_more": "/has_more",
+    "resolve_list_nextURL": "/2/files/list_folder/continue", "resolve_list_nextBody": '{"cursor":"{cursor}"}',
+}  # fmt: skip
+DRIVE_LIST = {
+    "resolve_list_url": "/drive/v3/files?q='{path}'+in+parents", "resolve_list_path": "/id", "resolve_list_type": "/mimeType",
+    "resolve_list_folder": "application/vnd.google-apps.folder", "resolve_list_query": "alt=media",
+    "resolve_list_modified": "/modifiedTime", "resolve_list_pointer": "/files", "resolve_list_cursor": "/nextPageToken",
+    "resolve_list_nextURL": "/drive/v3/files?q='{path}'+in+parents&pageToken={cursor}",
 }  # fmt: skip
 
 
@@ -42,6 +60,9 @@ class Stage:
             values["resolve_url"] = self.api.url + values["resolve_url"]
             values.setdefault("resolve_hosts", [self.downloads.front])
             values["resolve_sendCredentials"] = sends_credentials
+        for key in ("resolve_list_url", "resolve_list_nextURL"):
+            if values.get(key, "").startswith("/"):
+                values[key] = self.api.url + values[key]
         base = self.api.url + ("/drive/v3/files" if shape == "drive" else "")
         origin = t.origin("media", base, **{"headers.Authorization": self.value, "readAhead": "4MiB", **values})
         self.service = t.service({**origin, **options})
@@ -279,3 +300,94 @@ def redirects_boto(t):
     t.bytes(service.read("/o/media/film%20one.bin", "0-99"), data[:100], "a range over a pre-signed URL", 206)
     t.bytes(service.read("/o/media/film%20one.bin"), data, "a read over pre-signed URLs")
     t.check(len(redirector.requests) <= 2, f"{len(redirector.requests)} calls for one file")
+
+
+TREE = [f"films/{number} ä+&%.bin" for number in range(5)] + ["films/more/x.bin", "films/more/deep/y.bin", "other.bin"]
+
+
+def listed(stage, path, limit):
+    """All entries of a folder, page by page."""
+    found, cursor = [], None
+    for _ in range(20):
+        order = {"origin": "media", "path": path, "limit": limit, **({"cursor": cursor} if cursor else {})}
+        page = stage.service.api("POST", "/v1/list", order)
+        if not stage.t.equal(page.status, 200, f"the status of a list ({page})"):
+            return found
+        stage.t.equal((page.json["format"], page.json["skippedEntries"]), ("api", 0), "the format of a list")
+        stage.t.check(len(page.json["items"]) <= limit, f"a page of {len(page.json['items'])} entries")
+        found += page.json["items"]
+        cursor = page.json["nextCursor"]
+        if not cursor:
+            return found
+    stage.t.check(False, "the list has no last page")
+    return found
+
+
+def check_folders(stage, root="", named=lambda name: urllib.parse.quote(name, safe="/+&!"), query="", is_stored=True):
+    """Listings of folders, and a job that fetches the files of a tree. `named` is the path of a file or folder. With
+    `is_stored` its bytes are read from the cache afterwards."""
+    t = stage.t
+    for limit in (1, 2, 1000):
+        entries = listed(stage, named("films") + "/", limit)
+        paths = [urllib.parse.unquote(entry["path"]) for entry in entries]
+        wanted = [urllib.parse.unquote(named(name)) + query for name in TREE[:5]] + [urllib.parse.unquote(named("films/more")) + "/"]
+        t.equal(paths, wanted, f"the folder with limit {limit}")
+        t.equal([entry["bytes"] for entry in entries], [SIZE] * 5 + [None], "the lengths")
+        t.check(all(entry["modifiedAt"] for entry in entries[:5]), "the times")
+    t.equal(
+        {urllib.parse.unquote(entry["path"]) for entry in listed(stage, root, 1000)}, {"films/", f"other.bin{query}"}, "the root"
+    )
+    item = {"origin": "media", "path": root, "list": {"recursive": True, "include": ["**"], "minBytes": 1}}
+    job = stage.service.api("POST", "/v1/jobs", {"items": [item]}, fields={"Prefer": "wait=60"})
+    t.equal((job.json.get("state"), job.json.get("bytesDone")), ("succeeded", len(TREE) * SIZE), f"a job ({job})")
+    before = len(stage.downloads.completed())
+    for name in TREE:
+        stage.bytes(name, f"a read of {name}", named(name) + query)
+    if is_stored:
+        t.equal(len(stage.downloads.completed()), before, "downloads after the job")
+
+
+@scenario()
+def links_folders(t):
+    """Folders of three APIs, listed part by part, and a job that fetches the files of a tree with links."""
+    files = [(name, SIZE) for name in TREE]
+    check_folders(Stage(t, "yandex", {**YANDEX, **YANDEX_LIST}, sends_credentials=True, files=files))
+    check_folders(Stage(t, "dropbox", {**DROPBOX, **DROPBOX_LIST}, files=files, scheme="Bearer"))
+
+
+@scenario()
+def links_drive_folders(t):
+    """Folders of Google Drive, whose files have identifiers in place of paths."""
+    stage = Stage(t, "drive", DRIVE_LIST, files=[(name, SIZE) for name in TREE], scheme="Bearer")
+    # The redirect to the download must not be stored, so that each read asks again.
+    named = lambda name: urllib.parse.quote(name.replace("/", "!"), safe="+&!")  # noqa: E731
+    check_folders(stage, "root/", named, "?alt=media", is_stored=False)
+
+
+@scenario()
+def links_bad_folders(t):
+    """A folder without an end, a next part on another host, and settings that do not match the response."""
+    stage = Stage(t, "dropbox", {**DROPBOX, **DROPBOX_LIST}, files=[(name, SIZE) for name in TREE], scheme="Bearer")
+    item = {"origin": "media", "path": "films/", "list": {}}
+    stage.api.is_endless = True
+    job = stage.service.api("POST", "/v1/jobs", {"items": [item]}, fields={"Prefer": "wait=60"})
+    error = stage.service.api("GET", f"/v1/jobs/{job.json['jobId']}/items").json["items"][0]["error"]
+    t.check(error and "does not end" in error["message"], f"a folder without an end: {error}")
+    t.refused(stage.service.api("POST", "/v1/list", {"origin": "media", "path": "none/"}), "a missing folder", (502,))
+    for format in ("html", "s3"):
+        refused = stage.service.api("POST", "/v1/list", {"origin": "media", "format": format})
+        t.equal((refused.status, refused.json["field"]), (422, "format"), f"the format {format}")
+    without = Stage(t, "dropbox", DROPBOX, scheme="Bearer").service.api("POST", "/v1/list", {"origin": "media"})
+    t.equal((without.status, without.json["field"]), (422, "origin"), "an origin without resolve.list")
+
+    follows = {**DRIVE_LIST, "resolve_list_cursor": "/nextLink", "resolve_list_nextURL": "{cursor}"}
+    stage = Stage(t, "drive", follows, files=[(name, SIZE) for name in TREE], scheme="Bearer")
+    t.equal(len(listed(stage, "films/", 1000)), 6, "the entries with URLs of the next parts")
+    stage.api.next_host = "localhost:1"
+    page = stage.service.api("POST", "/v1/list", {"origin": "media", "path": "films/"}).json
+    refused = stage.service.api("POST", "/v1/list", {"origin": "media", "path": "films/", "cursor": page["nextCursor"]})
+    t.equal((refused.status, refused.json["code"]), (403, "upstreamForbidden"), "a next part on another host")
+    for setting, value in (("resolve_list_pointer", "/entries"), ("resolve_list_path", "/path")):
+        stage = Stage(t, "drive", {**DRIVE_LIST, setting: value}, files=[("a.bin", 9)], scheme="Bearer")
+        refused = stage.service.api("POST", "/v1/list", {"origin": "media", "path": "root/"})
+        t.check(refused.status == 502 and "resolve.list." in refused.json["detail"], f"{setting} {value}: {refused}")

@@ -309,6 +309,8 @@ enum Samples {
         resolution.url = "https://api.example.com/link?path={path}"
         resolution.pointer = "/href"
         resolution.lifetime = .seconds(240)
+        resolution.list.url = "https://api.example.com/folder?path={path}"
+        resolution.list.pointer = "/items"
         return resolution
     }
 

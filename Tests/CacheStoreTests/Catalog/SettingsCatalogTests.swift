@@ -85,6 +85,14 @@ import Testing
         resolution.lifetime = .seconds(240)
         resolution.sendsCredentials = true
         resolution.hosts = ["*.storage.test"]
+        resolution.list.url = "https://api.test/list?path={path}"
+        resolution.list.method = .post
+        resolution.list.body = #"{"path":"{/path}"}"#
+        (resolution.list.pointer, resolution.list.name, resolution.list.path) = ("/entries", "/title", "/id")
+        (resolution.list.query, resolution.list.size, resolution.list.modified) = ("alt=media", "/bytes", "/at")
+        (resolution.list.type, resolution.list.folder) = ("/kind", "folder")
+        (resolution.list.cursor, resolution.list.more) = ("/cursor", "/has_more")
+        (resolution.list.nextURL, resolution.list.nextBody) = ("{cursor}", #"{"cursor":"{cursor}"}"#)
         return resolution
     }
 
