@@ -277,6 +277,20 @@ class Calls:
             ("", {"format": "s3"}, "upstreamProtocol"),
         ):
             self.listed(path, selection, code)
+        self.planned()
+
+    def planned(self):
+        """A dry run has the files of a list and creates no job."""
+        items = [{"origin": "demo", "path": "files.txt", "list": {"format": "text"}}, {"url": self.url, "ranges": ["bytes=0-9"]}]
+        before = len(self.call("listJobs", limit=1000).items)
+        body = self.models.CreateJobRequest.from_dict({"items": items, "dryRun": True})
+        plan = self.call("createJob", body=body, kind="JobPlan")
+        found = [(entry.path or None, entry.parent) for entry in plan.entries]
+        expect(found == [("films/one.mp4", 0), ("one.bin", 0), (None, None)], f"createJob, dry run: {found}")
+        expect(plan.files == 3 and plan.skipped_entries == 1 and plan.to_dict()["bytes"] >= 10, f"createJob, dry run: {plan}")
+        expect(len(self.call("listJobs", limit=1000).items) == before, "a dry run has created a job")
+        body.items[0].path = "foreign.txt"
+        self.refused("createJob", body=body, status=403, code="upstreamForbidden")
 
     def listed(self, path, selection, code):
         """A job with a list ends with this code; nil: it has fetched the files that match."""

@@ -540,6 +540,11 @@ class Stage:
                 Case("a foreign asset", body={"items": [{"assetId": self.made[FOREIGN, "kept.ts"]}]}, is_inside=False),
                 Case("supersede", body={"items": [own], "queue": "q", "supersede": True}, is_inside=False),
                 Case("after a foreign asset", body={"items": [own], "when": {**foreign, "atPercent": 50}}, is_inside=False),
+                Case("a dry run", body={"items": [own], "dryRun": True}),
+                Case("a foreign dry run", body={"items": [own, new], "dryRun": True}, is_inside=False),
+                Case("a dry run of a foreign list", body={
+                    "items": [{"origin": "media", "path": f"{FOREIGN}/", "list": {"format": "html"}}], "dryRun": True
+                }, is_inside=False),
             ),
             "playlist": lambda: Case("playlist", body={
                 "items": [{"origin": "media", "path": f"{OWN}/list-{next(self.numbers)}.m3u8", "play": {"seconds": 60}}],

@@ -58,6 +58,8 @@ import Testing
         ("Listing", Samples.listings.map { ListingDocument($0, of: "demo").json }),
         ("Timings", [Samples.timings, TransferTimings()].map { TimingsDocument($0).json }),
         ("Job", [Samples.job, Samples.fleetJob].map { JobDocument($0).json }),
+        ("JobPlan", [JobPlanDocument(Samples.jobPlan).json]),
+        ("JobPlanEntry", JobPlanDocument(Samples.jobPlan).json["entries"]?.array ?? []),
         ("JobItem", Samples.items.map { JobItemDocument($0).json }),
         ("Media", Samples.media.map { MediaDocument($0).json }),
         (

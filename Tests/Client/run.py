@@ -281,6 +281,20 @@ def interruption(stage):
 
 
 @case
+def dry_run(stage):
+    """A dry run shows the files of a job and creates none."""
+    before = len(stage.api("GET", "/v1/jobs?limit=1000")["items"])
+    line = ("prefetch", "--origin", "media", "--path", "song.mp3", "--path", "new.mp4", "--range", "bytes=0-9", "--dry-run")
+    status, output, errors = stage.client.run(*line)
+    stage.check(status == 0 and "media song.mp3" in output and "2 files" in output, f"dry run: {status}", output + errors)
+    status, output, errors = stage.client.run(*line, "--json")
+    stage.check(status == 0 and json.loads(output)["dryRun"] is True, f"dry run as JSON: {status}", output + errors)
+    stage.equal(len(stage.api("GET", "/v1/jobs?limit=1000")["items"]), before, "the jobs after a dry run")
+    status, _, errors = stage.client.run("prefetch", "--origin", "media", "--path", "missing/", "--list", "--dry-run")
+    stage.check(status == 1 and "code upstreamRefused" in errors, f"a dry run of a missing folder: {status}", errors)
+
+
+@case
 def restart(stage):
     """A wait survives a restart of the service."""
     stage.purge_all()

@@ -13,6 +13,7 @@ extension CreateJobRequest {
         var windows: Omittable<WindowList>
         var when: Omittable<Trigger>
         var tags: TagList?
+        var dryRun: Bool?
     }
 
     /// The point of an asset.
@@ -69,6 +70,7 @@ extension CreateJobRequest {
         times = JobTimes(
             notBefore: document.notBefore.value, windows: document.windows.value?.values.map(\.window) ?? [])
         when = document.when.value.map { ($0.reference, $0.percent) }
+        isDryRun = document.dryRun ?? false
     }
 }
 

@@ -42,7 +42,9 @@ package struct ScheduleRequest: Sendable {
             for name in ["deadlineAt", "notBefore"] where json[name] ?? .null != .null {
                 throw .invalid(name, "A schedule starts many jobs: use at or deadlineSeconds of the schedule.")
             }
-            return try CreateJobRequest(json, fingerprint: "")
+            let request = try CreateJobRequest(json, fingerprint: "")
+            guard !request.isDryRun else { throw .invalid("dryRun", "A schedule starts jobs: remove dryRun.") }
+            return request
         } catch {
             guard case .invalidField(let name) = error.code else { throw error }
             throw CacheError(.invalidField(name.isEmpty ? "job" : "job.\(name)"), error.message, cause: error.cause)

@@ -55,6 +55,7 @@ struct JobController: Controller {
             try CreateJobRequest(json, fingerprint: HashFunction.sha256.digest(of: bytes).hexDigits)
         }
         order.owner = context.reader?.owner
+        guard !order.isDryRun else { return try await plan(order, context) }
         // Each token has keys of its own: it must not get the job of another one.
         let ownKey = key.map { key in order.owner.map { "\($0.name) \(key)" } ?? key }
         var job = try await jobs.submit(order, idempotencyKey: ownKey)
@@ -67,6 +68,19 @@ struct JobController: Controller {
         response.headers[.location] = "/v1/jobs/\(job.record.id)"
         response.headers[.preferenceApplied] = "wait=\(wait.components.seconds)"
         return response
+    }
+
+    /// The files that a job would fetch. Lists are read until the client disconnects.
+    private func plan(_ order: CreateJobRequest, _ context: APIContext) async throws -> Response {
+        if order.items.contains(where: { $0.list != nil }),
+            let refusal = context.bodyClaim?.grow(by: UpstreamLister.bodyLimit)
+        {
+            throw RefusedBody(refusal).error
+        }
+        let plan = try await whileClientStays(context.presence) { () async throws(CacheError) in
+            try await jobs.plan(order)
+        }
+        return .json(JobPlanDocument(plan))
     }
 
     /// Applies a merge patch (RFC 7396) to the terms of an unfinished job, if the conditions of the request hold.

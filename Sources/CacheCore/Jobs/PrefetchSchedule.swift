@@ -527,7 +527,7 @@ package struct PrefetchSchedule: Sendable {
 
 extension PrefetchSchedule.Limits {
     /// The error of a playlist that adds `count` items to a job with `present` items; nil if they fit.
-    func refusal(of count: Int, for present: Int) -> CacheError? {
+    package func refusal(of count: Int, for present: Int) -> CacheError? {
         guard present + count <= jobItems else {
             return CacheError(
                 .jobTooLarge,

@@ -43,6 +43,8 @@ package struct CreateJobRequest: Sendable {
     package var times = JobTimes()
     /// The asset, and the percentage of its length, that a reader must pass before items run; nil: none.
     package var when: (reference: AssetReference, percent: Double)?
+    /// Whether no job is created (``PrefetchJobs/plan(_:)``).
+    package var isDryRun = false
     /// The token that makes the job; nil: the service needs none.
     package var owner: TokenOwner?
     /// A digest of the request body: a repeated idempotency key must come with the same digest.

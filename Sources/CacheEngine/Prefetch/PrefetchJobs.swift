@@ -24,7 +24,7 @@ package struct PrefetchJobs: Sendable {
     package func submit(_ order: CreateJobRequest, idempotencyKey: String? = nil) async throws(CacheError)
         -> JobSnapshot
     {
-        let record = try await record(of: order)
+        let record = try await checked(order)
         let key = idempotencyKey.map { IdempotencyKey(key: $0, bodyHash: order.fingerprint) }
         var insertion = try await prefetch.fleet?.submit(record, idempotency: key)
         if insertion == nil { insertion = try await prefetch.submit(record, idempotency: key) }
@@ -38,10 +38,10 @@ package struct PrefetchJobs: Sendable {
     }
 
     /// Throws the errors of ``submit(_:idempotencyKey:)`` for a request that can never be accepted. No job is made.
-    package func check(_ order: CreateJobRequest) async throws(CacheError) { _ = try await record(of: order) }
+    package func check(_ order: CreateJobRequest) async throws(CacheError) { _ = try await checked(order) }
 
     /// The job with a new identifier. Throws `.tokenScope` if the owner may not make it.
-    private func record(of order: CreateJobRequest) async throws(CacheError) -> JobRecord {
+    func checked(_ order: CreateJobRequest) async throws(CacheError) -> JobRecord {
         try await checkOwner(of: order)
         try await checkZones(of: order.times.windows)
         // The clients' deadlines are instants of the system's clock; so is the time of the creation.

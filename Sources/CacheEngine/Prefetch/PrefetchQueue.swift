@@ -76,7 +76,7 @@ final class PrefetchQueue: Sendable {
     /// Yields when changes may be unsaved; it buffers one signal.
     let unsaved: AsyncStream<Void>
     private let save: AsyncStream<Void>.Continuation
-    private let settings: LiveCacheSettings
+    let settings: LiveCacheSettings
     let zones = TimeZones()
     /// Guards the space claims of each unfinished job.
     let spaceClaims = OrderedMutex<[String: JobSpaceClaims]>(.leaf, [:])

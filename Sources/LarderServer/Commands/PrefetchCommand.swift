@@ -10,7 +10,8 @@ struct PrefetchCommand: ClientCommand {
         commandName: "prefetch", abstract: "Prefetch assets with a job on a running service.",
         discussion: """
             The assets are URLs, or paths below an origin. With --wait the exit status is 0 only if the job succeeds, and \
-            failed items are reported on standard error. An interrupted wait (Ctrl-C) does not end the job.
+            failed items are reported on standard error. An interrupted wait (Ctrl-C) does not end the job. With --list the \
+            paths are folders, with a slash at their ends, or documents that name files.
             """)
 
     @Argument(help: ArgumentHelp("URLs of assets.", valueName: "asset-url"))
@@ -60,6 +61,20 @@ struct PrefetchCommand: ClientCommand {
             "Daily time when items run, such as '01:00-06:00 Europe/Berlin'; repeatable.", valueName: "window"))
     var window: [String] = []
 
+    @Flag(name: .long, help: "Fetch the files of folders and documents.")
+    var list = false
+
+    @Flag(name: .long, help: "With --list: fetch the files of the folders below, too.")
+    var recursive = false
+
+    @Option(
+        name: .long,
+        help: ArgumentHelp("With --list: only files like this, such as '**/*.mp4'; repeatable.", valueName: "pattern"))
+    var include: [String] = []
+
+    @Flag(name: .long, help: "Only show the files that the job would fetch.")
+    var dryRun = false
+
     @Flag(name: .long, help: "Wait for the end of the job, and show its progress.")
     var wait = false
 
@@ -77,9 +92,15 @@ struct PrefetchCommand: ClientCommand {
         guard play != nil || start == nil else { throw ValidationError("--start requires --play.") }
         guard play == nil || range.isEmpty else { throw ValidationError("--play and --range exclude each other.") }
         guard play?.duration != .zero else { throw ValidationError("--play must be longer than 0 s.") }
+        guard list || !recursive && include.isEmpty else {
+            throw ValidationError("--recursive and --include require --list.")
+        }
+        guard !list || range.isEmpty else { throw ValidationError("--list and --range exclude each other.") }
+        guard !dryRun || !wait else { throw ValidationError("--dry-run and --wait exclude each other.") }
     }
 
     func perform(_ client: ServiceClient) throws {
+        guard !dryRun else { return try show(client.document(ServiceRequest(.post, "/v1/jobs", body: body))) }
         let job: APIDocument<JobDocument> = try client.document(ServiceRequest(.post, "/v1/jobs", body: body))
         let identifier = job.value.jobId
         if service.json {
@@ -93,6 +114,25 @@ struct PrefetchCommand: ClientCommand {
         if wait { try JobWatch(of: identifier, client, printsEvents: service.json).run() }
     }
 
+    /// Prints the files that the job would fetch.
+    private func show(_ plan: APIDocument<JobPlanDocument>) {
+        guard !service.json else { return say(plan.text) }
+        let (found, shown) = (plan.value, plan.value.entries.count)
+        guard found.files > 0 else { return say("The job would fetch no files.") }
+        var table = TextTable(.trailing("bytes"), .leading("file"))
+        for entry in found.entries {
+            let name = entry.url.value ?? entry.origin.value.map { "\($0) \(entry.path.value ?? "")" }
+            table.add(entry.bytes.map(FigureText.bytes) ?? "unknown", name ?? entry.assetId?.description ?? "")
+        }
+        if found.files > shown { table.add("", "and \(FigureText.count(found.files - shown)) more") }
+        say(table.text)
+        let (unknown, skipped) = (found.filesOfUnknownLength, found.skippedEntries)
+        say(
+            "\(FigureText.count(found.files, "file")), \(FigureText.bytes(found.bytes))"
+                + (unknown > 0 ? " and \(FigureText.count(unknown)) of unknown length" : "")
+                + (skipped > 0 ? "; \(FigureText.count(skipped)) entries lie elsewhere" : ""))
+    }
+
     /// The body of the request: `CreateJobRequest` of the API.
     var body: JSON {
         var shared: [JSON.Member] = []
@@ -100,6 +140,11 @@ struct PrefetchCommand: ClientCommand {
         if let play {
             let from = start.map { JSON.seconds($0.duration) }
             shared.append(.init("play", JSON(present: ["startSeconds": from, "seconds": .seconds(play.duration)])))
+        }
+        if list {
+            let patterns = include.isEmpty ? nil : JSON.array(include.map(JSON.string))
+            let selection = JSON(present: ["recursive": recursive ? .bool(true) : nil, "include": patterns])
+            shared.append(.init("list", selection))
         }
         let mounted = path.map { path -> [JSON.Member] in
             [.init("origin", .string(origin ?? "")), .init("path", .string(path))]
@@ -109,6 +154,7 @@ struct PrefetchCommand: ClientCommand {
             "items": .array(items), "priority": .string(priority.rawValue), "label": label.map(JSON.string),
             "maxBytesPerSecond": rate?.json, "deadlineAt": deadline?.json,
             "notBefore": notBefore?.json, "windows": window.isEmpty ? nil : .array(window.map(JSON.string)),
+            "dryRun": dryRun ? .bool(true) : nil,
         ])
     }
 }

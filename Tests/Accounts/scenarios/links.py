@@ -338,6 +338,8 @@ def check_folders(stage, root="", named=lambda name: urllib.parse.quote(name, sa
         {urllib.parse.unquote(entry["path"]) for entry in listed(stage, root, 1000)}, {"films/", f"other.bin{query}"}, "the root"
     )
     item = {"origin": "media", "path": root, "list": {"recursive": True, "include": ["**"], "minBytes": 1}}
+    plan = stage.service.api("POST", "/v1/jobs", {"items": [item], "dryRun": True})
+    t.equal((plan.json.get("files"), plan.json.get("bytes")), (len(TREE), len(TREE) * SIZE), f"a dry run ({plan})")
     job = stage.service.api("POST", "/v1/jobs", {"items": [item]}, fields={"Prefer": "wait=60"})
     t.equal((job.json.get("state"), job.json.get("bytesDone")), ("succeeded", len(TREE) * SIZE), f"a job ({job})")
     before = len(stage.downloads.completed())

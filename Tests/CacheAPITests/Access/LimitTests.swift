@@ -152,6 +152,10 @@ import Testing
             }
             let mixed: JSON = ["items": [inside, ["origin": "media", "path": "secret/a.mp4"]]]
             #expect(try await service.send("POST", "/v1/jobs", token, mixed).status == 403)
+            let dryRun: JSON = ["items": [inside], "dryRun": .bool(true)]
+            #expect(try await service.send("POST", "/v1/jobs", token, dryRun).json()["files"] == 1)
+            let refused = mixed.merged(with: ["dryRun": .bool(true)])
+            #expect(try await service.send("POST", "/v1/jobs", token, refused).status == 403)
             let named: JSON = ["items": [["origin": "media", "path": "public/a.mp4", "key": "chosen"]]]
             #expect(try await service.send("POST", "/v1/jobs", token, named).status == 403)
             let queue: JSON = ["items": [inside], "queue": "q", "supersede": .bool(true)]

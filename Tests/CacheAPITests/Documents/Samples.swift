@@ -71,6 +71,14 @@ enum Samples {
         return job
     }
 
+    static let jobPlan: JobPlan = {
+        var plan = JobPlan()
+        for item in items {
+            plan.add(JobPlan.Entry(reference: item.reference, bytes: item.bytesTotal, parent: item.parent))
+        }
+        return plan
+    }()
+
     static let items: [JobItemRecord] = [
         JobItemRecord(
             index: 0, reference: .url("https://media.example.com/a.mp4?signature=s3cret", key: "k"),

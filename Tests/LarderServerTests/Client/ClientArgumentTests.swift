@@ -36,6 +36,17 @@ import Testing
                 + #"{"origin":"media","path":"b.mp4","ranges":["bytes=0-9","bytes=-5"]}],"priority":"normal"}"#)
     }
 
+    @Test("A dry run of folders is a job request")
+    func aDryRunOfFoldersIsAJobRequest() throws {
+        let command: PrefetchCommand = try parsed(
+            "prefetch --origin media --path films/ --list --recursive --include **/*.mp4 --dry-run")
+
+        #expect(
+            command.body.text
+                == #"{"items":[{"origin":"media","path":"films/","list":{"recursive":true,"include":["**/*.mp4"]}}],"#
+                + #""priority":"normal","dryRun":true}"#)
+    }
+
     @Test("A purge is planned before it is carried out")
     func aPurgeIsPlanned() throws {
         let command: PurgeCommand = try parsed(
@@ -75,6 +86,9 @@ import Testing
             ("prefetch http://a/x --path y", "require each other"),
             ("prefetch http://a/x --start 5s", "requires --play"),
             ("prefetch http://a/x --play 5s --range bytes=0-1", "exclude each other"),
+            ("prefetch http://a/x --recursive", "require --list"),
+            ("prefetch http://a/x --list --range bytes=0-1", "exclude each other"),
+            ("prefetch http://a/x --dry-run --wait", "exclude each other"),
             ("prefetch http://a/x --play 5", "--play"), ("prefetch http://a/x --play 0s", "longer than 0 s"),
             ("purge", "Select the assets"), ("purge --tag x --yes --dry-run", "exclude each other"),
             ("assets --limit 0", "at least 1"), ("assets --sort size", "--sort"), ("jobs --items", "requires"),
