@@ -289,6 +289,10 @@ class Calls:
         expect(found == [("films/one.mp4", 0), ("one.bin", 0), (None, None)], f"createJob, dry run: {found}")
         expect(plan.files == 3 and plan.skipped_entries == 1 and plan.to_dict()["bytes"] >= 10, f"createJob, dry run: {plan}")
         expect(len(self.call("listJobs", limit=1000).items) == before, "a dry run has created a job")
+        # A URL below the origin names the folder of a list.
+        items[0] = {"url": f"{self.upstream.url}/files.txt", "list": {"format": "text", "include": ["films/*"]}}
+        by_url = self.call("createJob", body=self.models.CreateJobRequest.from_dict({"items": items, "dryRun": True}))
+        expect([entry.path or None for entry in by_url.entries] == ["films/one.mp4", None], f"createJob, by URL: {by_url}")
         body.items[0].path = "foreign.txt"
         self.refused("createJob", body=body, status=403, code="upstreamForbidden")
 

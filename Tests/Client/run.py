@@ -290,6 +290,11 @@ def dry_run(stage):
     status, output, errors = stage.client.run(*line, "--json")
     stage.check(status == 0 and json.loads(output)["dryRun"] is True, f"dry run as JSON: {status}", output + errors)
     stage.equal(len(stage.api("GET", "/v1/jobs?limit=1000")["items"]), before, "the jobs after a dry run")
+    # The URL of a host that is not allowed names the asset of the origin.
+    url = f"http://127.0.0.1:{stage.upstream.port}/song.mp3"
+    status, output, errors = stage.client.run("prefetch", url, "--dry-run", "--json")
+    entry = json.loads(output)["entries"][0] if status == 0 else {}
+    stage.check(entry.get("origin") in ("media", "slow") and entry.get("path") == "song.mp3", f"a URL: {status}", output + errors)
     status, _, errors = stage.client.run("prefetch", "--origin", "media", "--path", "missing/", "--list", "--dry-run")
     stage.check(status == 1 and "code upstreamRefused" in errors, f"a dry run of a missing folder: {status}", errors)
 

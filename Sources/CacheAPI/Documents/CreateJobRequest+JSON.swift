@@ -100,8 +100,10 @@ extension CreateJobRequest.Item: Decodable {
             throw decoder.invalid("play cannot be combined with ranges; remove one of them.", at: "play")
         }
         guard list != nil else { return }
-        guard case .mounted(_, _, nil) = reference else {
-            throw decoder.invalid("A list needs origin and path, and no key.", at: "list")
+        switch reference {
+        case .mounted(_, _, nil), .url(_, nil): break
+        default:
+            throw decoder.invalid("A list needs origin and path, or the URL below an origin, and no key.", at: "list")
         }
         guard ranges.isEmpty else {
             throw decoder.invalid("A list cannot be combined with ranges; remove one of them.", at: "list")

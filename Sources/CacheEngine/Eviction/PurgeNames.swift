@@ -3,28 +3,12 @@ import CacheStore
 
 /// Finds the assets that a purge selects by keys or URLs.
 struct PurgeNames: Sendable {
-    /// The base URL or a mirror of an origin.
-    private struct Mount {
-        let origin: Origin
-        let url: UpstreamURL
-        /// The normalized path, with a slash at its end.
-        let path: String
-    }
-
     private let resolver: AssetResolver
-    /// The base URLs and mirrors of all origins.
-    private let mounts: [Mount]
+    private let mounts: MountedURLs
 
     init(resolver: AssetResolver) {
         self.resolver = resolver
-        mounts = resolver.origins.all.flatMap { entry in
-            ([entry.origin.settings.baseURL] + entry.origin.settings.mirrors).compactMap { base in
-                guard let url = try? resolver.upstream.parse(url: base),
-                    let path = PercentEncoding.normalized(path: url.path)
-                else { return nil }
-                return Mount(origin: entry.origin, url: url, path: path.hasSuffix("/") ? path : path + "/")
-            }
-        }
+        mounts = resolver.mountedURLs
     }
 
     /// The assets with these keys, and all their variants. The result may contain identifiers of assets that do not
@@ -65,11 +49,9 @@ struct PurgeNames: Sendable {
     /// The keys of the URL: the absolute key, and one for each mount that contains it.
     func keys(of url: UpstreamURL) -> Set<String> {
         var keys: Set = [AssetKey.absolute(url, digest: AssetResolver.digest).text]
-        guard let path = PercentEncoding.normalized(path: url.path) else { return keys }
-        for mount in mounts where mount.url.isSameHost(as: url) && path.hasPrefix(mount.path) {
-            let below = String(path.dropFirst(mount.path.count))
+        for place in mounts.places(of: url) {
             let key = try? AssetKey.mounted(
-                origin: mount.origin, path: below, query: url.query, digest: AssetResolver.digest)
+                origin: place.origin, path: place.path, query: place.query, digest: AssetResolver.digest)
             if let key { keys.insert(key.text) }
         }
         return keys

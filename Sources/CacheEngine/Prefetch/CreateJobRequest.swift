@@ -93,6 +93,9 @@ package struct CreateJobRequest: Sendable {
                         "A range like bytes=0-1048575 or bytes=-65536 is expected here.")
                 }
             }
+            if item.list != nil, case .url = item.reference {
+                throw .invalid("items[\(index)].url", "A list needs a URL below the base URL of an origin.")
+            }
             var record = JobItemRecord(
                 index: index, reference: item.reference, ranges: item.ranges, tags: tags, isPinned: isPinned)
             (record.play, record.list) = (item.play, item.list)

@@ -42,6 +42,8 @@ package struct PrefetchJobs: Sendable {
 
     /// The job with a new identifier. Throws `.tokenScope` if the owner may not make it.
     func checked(_ order: CreateJobRequest) async throws(CacheError) -> JobRecord {
+        var order = order
+        order.items = named(order.items)
         try await checkOwner(of: order)
         try await checkZones(of: order.times.windows)
         // The clients' deadlines are instants of the system's clock; so is the time of the creation.

@@ -4,7 +4,7 @@ package import CacheCore
 package struct ProbeRequest: Decodable, Sendable {
     /// One asset to probe.
     package struct Item: Decodable, Sendable {
-        package let reference: AssetReference
+        package fileprivate(set) var reference: AssetReference
         fileprivate let options: Options
         fileprivate var defaults = Options()
         package var timeout: Duration { (options.timeoutSeconds ?? defaults.timeoutSeconds)?.duration ?? .seconds(5) }
@@ -36,6 +36,15 @@ package struct ProbeRequest: Decodable, Sendable {
     var isMany: Bool
 
     package init(_ json: JSON) throws(CacheError) { self = try json.decode() }
+
+    /// The request with other names for its assets.
+    func named(_ names: ([AssetReference]) -> [AssetReference]) -> ProbeRequest {
+        var request = self
+        for (index, reference) in names(items.map(\.reference)).enumerated() {
+            request.items[index].reference = reference
+        }
+        return request
+    }
 
     /// Reads the request. Beside `items`, `timeoutSeconds` and `refresh` are the defaults of all items.
     package init(from decoder: any Decoder) throws {

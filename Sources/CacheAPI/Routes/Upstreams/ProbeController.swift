@@ -43,6 +43,7 @@ struct ProbeController: Controller {
     /// Runs the probes until the client disconnects. One asset gives a report or a problem; a list gives a list of
     /// both.
     private func probe(_ order: ProbeRequest, _ request: Request, _ context: APIContext) async throws -> Response {
+        let order = order.named { prober.named($0) }
         for item in order.items { try await readers.check(item.reference, for: context.reader) }
         guard order.isMany else {
             let outcome = try await whileClientStays(context.presence) { await self.outcome(order.items[0]) }
