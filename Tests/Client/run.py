@@ -458,7 +458,19 @@ def purge(stage):
     documents = [json.loads(line) for line in output.splitlines()]
     stage.check(status == 0 and documents[0]["dryRun"] and documents[1]["state"] == "done", "JSON", output + errors)
     status, output, _ = stage.client.run(*selection, "--yes")
-    stage.check(status == 0 and output == "No assets match.\n", "nothing to purge", output)
+    stage.check(status == 1 and output == "No assets match.\n", "nothing to purge", output)
+    stage.service.ask("GET", "/o/media/song.mp3")
+    for arguments, reason in (
+        (("--prefix", "o/media/so"), "Keys begin with /o/media/so."), (("--prefix", "/media/so"), "Keys begin with /o/media/so."),
+        (("--prefix", "/o/media/SONG"), "Keys begin with /o/media/song."), (("--origin", "medai"), "The name media is similar."),
+        (("--prefix", "/o/media/none/x"), "The longest part of it with assets is /o/media/."),
+        (("http://other.example/x",), "no origin has a base URL that contains it."),
+        (("--prefix", "/o/media/so", "--tag", "none"), "none of them meets all conditions."),
+    ):
+        status, output, errors = stage.client.run("purge", *arguments, "--yes")
+        stage.check(status == 1 and errors.endswith(f"{reason}\n"), f"the hint of {arguments}: {status}", output + errors)
+    status, output, errors = stage.client.run("purge", "--origin", "medai", "--dry-run", "--json")
+    stage.check(status == 1 and "medai" in json.loads(output)["hint"] and not errors, f"a hint as JSON: {status}", output + errors)
 
 
 @case

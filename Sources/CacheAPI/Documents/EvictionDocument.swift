@@ -63,6 +63,8 @@ package struct EvictionReportDocument: Codable {
     package var assets, pinnedAssets: Int
     /// The plan of a dry run of a purge.
     package var planId: String?
+    /// The probable reason why a purge selects no asset.
+    package var hint: String?
     package var entries: [Entry]
     /// The proof of an erasure.
     package var receipt: ErasureReceiptDocument?
@@ -74,7 +76,7 @@ extension EvictionReportDocument {
     package init(_ report: EvictionReport, _ purge: FleetPurgeDocument? = nil) {
         self.init(
             dryRun: report.isDryRun, freedBytes: report.freedBytes, assets: report.assets,
-            pinnedAssets: report.pinnedAssets, planId: report.planID,
+            pinnedAssets: report.pinnedAssets, planId: report.planID, hint: report.hint,
             entries: report.entries.map { entry in
                 Entry(
                     assetId: entry.assetID, key: entry.key, ranges: entry.ranges.map(RangeDocument.init),

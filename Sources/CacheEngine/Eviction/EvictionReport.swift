@@ -23,6 +23,8 @@ package struct EvictionReport: Sendable {
     package var isInBackground = false
     /// The receipt of an erasure; nil for other purges.
     package var receipt: ErasureReceipt?
+    /// The probable reason why a purge selects no asset; nil: it selects some, or the reason is unknown.
+    package var hint: String?
     /// One entry for each of the first 1,000 assets, in the order of their removal.
     package private(set) var entries: [Entry] = []
     /// The index of each asset's entry; 1,000 or more for assets without an entry.

@@ -37,13 +37,20 @@ extension AssetCache {
     }
 
     /// Purges as requested; in a fleet all nodes do. Returns the report of this node, and the number of the fleet's purge.
+    /// Without a fleet and for a dry run, the report has a hint if it selects nothing.
     package func purge(
         _ request: PurgeRequest, runsLater: Bool = false, by owner: TokenOwner?
     ) async throws(CacheError) -> (report: EvictionReport, number: Int64?) {
         let carryOut = { () async throws(CacheError) in
             try await self.evictions.carryOut(request, at: self.evictions.now, runsLater: runsLater, by: owner)
         }
-        guard let fleet, !request.isDryRun else { return (try await carryOut(), nil) }
+        guard let fleet, !request.isDryRun else {
+            var report = try await carryOut()
+            if report.assets == 0, !report.isInBackground {
+                report.hint = try await PurgeHint(resolver: resolver, owner: owner).text(for: request)
+            }
+            return (report, nil)
+        }
         let (report, number) = try await fleet.purge(request, by: owner, carryOut: carryOut)
         return (report, number)
     }

@@ -4,13 +4,14 @@ import CacheCore
 
 /// `larder purge`: plans a purge on a running service, shows it, and carries it out after a confirmation.
 ///
-/// Exit status 1 if the user declines or the call fails.
+/// Exit status 1 if no asset matches, the user declines or the call fails.
 struct PurgeCommand: ClientCommand {
     static let configuration = CommandConfiguration(
         commandName: "purge", abstract: "Purge assets from a running service.",
         discussion: """
             An asset is purged if it meets all conditions. The command shows the assets, asks for a confirmation, and \
-            purges exactly these assets, except those that changed meanwhile.
+            purges exactly these assets, except those that changed meanwhile. If no asset matches, the exit status is 1 and \
+            the probable reason is printed on standard error.
             """)
 
     @Argument(help: ArgumentHelp("Upstream URLs of the assets.", valueName: "asset-url"))
@@ -67,7 +68,11 @@ struct PurgeCommand: ClientCommand {
         guard let plan = report.value.planId else { throw ClientError.malformed(from: "\(client.address)") }
         let path = "/v1/purges/" + ServiceRequest.encoded(plan)
         if service.json { say(report.text) } else { try show(report.value, client.document(.init(.get, path)).value) }
-        guard !dryRun, assets > 0 else { return }
+        guard assets > 0 else {
+            if !service.json, let hint = report.value.hint { StandardError.write(hint + "\n") }
+            throw ExitCode(1)
+        }
+        guard !dryRun else { return }
         guard yes || isConfirmed(assets) else {
             try client.send(ServiceRequest(.delete, path))
             StandardError.write("Nothing was purged.\n")

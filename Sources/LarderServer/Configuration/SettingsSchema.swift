@@ -70,7 +70,7 @@ enum SettingsSchema {
     }
 
     private static func suggestion(for variable: String) -> String {
-        nearest(to: variable, among: variables).map { " (did you mean \($0)?)" } ?? ""
+        EditDistance.nearest(to: variable, among: variables).map { " (did you mean \($0)?)" } ?? ""
     }
 
     /// Variables with short names: `LARDER_TOKEN` for `LARDER_ACCESS_TOKEN` and so on, and the configuration file's.
@@ -143,31 +143,10 @@ enum SettingsSchema {
     {
         let written = components.joined(separator: ".")
         let inner = components.dropFirst(parents.count).joined(separator: ".")
-        guard let near = nearest(to: inner, among: keys) else {
+        guard let near = EditDistance.nearest(to: inner, among: keys) else {
             return SettingsError(written, "is not a known setting")
         }
         return SettingsError(
             written, "is not a known setting (did you mean \((parents + [near]).joined(separator: "."))?)")
-    }
-
-    /// The known name with the smallest edit distance, if that is at most 3.
-    private static func nearest(to name: String, among names: [String]) -> String? {
-        let all = names.map { (name: $0, distance: distance(name.lowercased(), $0.lowercased())) }
-        return all.min { $0.distance < $1.distance }.flatMap { $0.distance <= 3 ? $0.name : nil }
-    }
-
-    /// The edit distance: insertions, deletions and substitutions (Levenshtein 1966).
-    private static func distance(_ left: String, _ right: String) -> Int {
-        var row = Array(0...right.count)
-        for (index, letter) in left.enumerated() {
-            var diagonal = row[0]
-            row[0] = index + 1
-            for (column, other) in right.enumerated() {
-                let above = row[column + 1]
-                row[column + 1] = min(above + 1, row[column] + 1, diagonal + (letter == other ? 0 : 1))
-                diagonal = above
-            }
-        }
-        return row[right.count]
     }
 }

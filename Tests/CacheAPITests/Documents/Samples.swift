@@ -299,6 +299,7 @@ enum Samples {
 
     static var eviction: EvictionReport {
         var report = EvictionReport(isDryRun: true)
+        report.hint = "No origin is named medai. The name media is similar."
         report.add(.init(assetID: id, key: "k", ranges: [0..<10], bytes: 10))
         return report
     }
