@@ -3,6 +3,7 @@
 import threading
 import time
 import uuid
+import xml.sax.saxutils
 from dataclasses import dataclass
 
 from sigv4 import Refused, Verifier
@@ -79,6 +80,8 @@ class ObjectStore(Mock):
         self.accounts, self.sizes = accounts, sizes or {}
         self.verifier = Verifier(accounts.keys, region)
         self.refusals = []
+        #: The keys of the bucket, for listings.
+        self.names = []
         #: The status of ExpiredToken; S3 sends 400, its kin send 403.
         self.expired_status = 400
         super().__init__()
@@ -93,9 +96,39 @@ class ObjectStore(Mock):
             self.refusals.append(refusal)
             return s3_error(refusal)
         key = request.name.partition("/")[2].partition("/")[2]
+        if not key and "list-type" in request.parameters:
+            return self.listing(request.parameters)
         if key.startswith("forbidden"):
             return s3_error(Refused("AccessDenied", "no identity-based policy allows the s3:GetObject action"))
         return serve(request, content(key, self.sizes.get(key, SIZE)))
+
+    def listing(self, values):
+        """`GET Bucket` of the XML API of Google Cloud Storage with `list-type=2`; another parameter is a fault."""
+        known = {"list-type", "prefix", "delimiter", "max-keys", "continuation-token", "start-after", "encoding-type"}
+        if values["list-type"] != "2" or set(values) - known:
+            self.fault(f"a list with the parameters {sorted(values)}")
+        prefix, delimiter = values.get("prefix", ""), values.get("delimiter")
+        found = {}
+        for name in sorted(name for name in self.names if name.startswith(prefix)):
+            folder, slash, _ = name[len(prefix) :].partition(delimiter) if delimiter else (name, "", "")
+            found[prefix + folder + slash if slash else name] = bool(slash)
+        names = [name for name in sorted(found) if name > values.get("continuation-token", "")]
+        part = names[: int(values.get("max-keys", "1000"))]
+        xml_of = xml.sax.saxutils.escape
+        entries = "".join(
+            f"<CommonPrefixes><Prefix>{xml_of(name)}</Prefix></CommonPrefixes>" if found[name] else
+            f"<Contents><Key>{xml_of(name)}</Key><Generation>1</Generation><MetaGeneration>1</MetaGeneration>"
+            f"<LastModified>2026-11-04T10:00:00.000Z</LastModified><ETag>\"x\"</ETag><Size>{self.sizes.get(name, SIZE)}</Size></Contents>"
+            for name in part
+        )  # fmt: skip
+        is_cut = len(part) < len(names)
+        rest = f"<NextContinuationToken>{xml_of(part[-1])}</NextContinuationToken>" if is_cut else ""
+        body = (
+            "<?xml version='1.0' encoding='UTF-8'?><ListBucketResult xmlns='http://doc.s3.amazonaws.com/2006-03-01'>"
+            f"<Name>media</Name><Prefix>{xml_of(prefix)}</Prefix><IsTruncated>{str(is_cut).lower()}</IsTruncated>{rest}{entries}"
+            "</ListBucketResult>"
+        )
+        return Answer(200, {"Content-Type": "application/xml; charset=UTF-8"}, body.encode())
 
     def codes(self):
         return [refusal.code for refusal in self.refusals]

@@ -455,40 +455,81 @@ def s3_moto(t):
     check_statistics(t, service, origin="role")
 
 
+LISTED = [f"films/{number} ä+&%.bin" for number in range(5)] + ["films/more/x.bin", "other.bin"]
+
+
+def listed(t, service, origin, path):
+    """All entries of a folder by their decoded paths, in pages of two."""
+    found, cursor = {}, None
+    for _ in range(9):
+        order = {"origin": origin, "path": path, "limit": 2, **({"cursor": cursor} if cursor else {})}
+        page = service.api("POST", "/v1/list", order)
+        if not t.equal(page.status, 200, f"the status of a list ({page})"):
+            return found
+        found |= {urllib.parse.unquote(item["path"]): item for item in page.json["items"]}
+        cursor = page.json["nextCursor"]
+        if not cursor:
+            return found
+    t.check(False, "the list has no last page")
+    return found
+
+
+def check_lists(t, url, keys, size, body):
+    """Folders of the bucket `media` at `url` with a signed ListObjectsV2, and a job that fetches the files of the tree."""
+    settings = t.origin("media", f"{url}/media", auth_type="s3", **keys)
+    settings |= t.origin("films", f"{url}/media/films", auth_type="s3", **keys)
+    settings |= t.origin("wrong", f"{url}/media", auth_type="s3", retries=0, **{**keys, "auth_secretAccessKey": "x" * 40})
+    service = t.service(settings)
+    films = listed(t, service, "media", "films/")
+    t.equal(set(films), {*LISTED[:5], "films/more/"}, "the folder of a bucket")
+    t.equal([item["bytes"] for item in films.values() if not item["isFolder"]], [size] * 5, "the lengths")
+    t.check(all(item["modifiedAt"] for item in films.values() if not item["isFolder"]), "the times")
+    t.equal(set(listed(t, service, "media", "")), {"films/", "other.bin"}, "the root of a bucket")
+    below = {name.removeprefix("films/") for name in LISTED[:5]} | {"more/"}
+    t.equal(set(listed(t, service, "films", "")), below, "an origin below the bucket")
+    path = next(item["path"] for item in films.values() if not item["isFolder"])
+    t.bytes(service.read(f"/o/media/{path}"), body(urllib.parse.unquote(path)), "a read by a listed path")
+    t.refused(service.api("POST", "/v1/list", {"origin": "wrong"}), "a list with a wrong key", (502,), words=PERMISSION)
+    item = {"origin": "media", "path": "films/", "list": {"recursive": True, "include": ["**/*.bin"], "minBytes": size}}
+    plan = service.api("POST", "/v1/jobs", {"items": [item], "dryRun": True}).json
+    t.equal((plan.get("files"), plan.get("bytes")), (6, 6 * size), f"a dry run ({plan})")
+    job = service.api("POST", "/v1/jobs", {"items": [item]}, fields={"Prefer": "wait=60"}).json
+    t.equal((job.get("state"), job.get("bytesDone")), ("succeeded", 6 * size), f"a job ({job})")
+
+
+def check_real_lists(t, store):
+    for name in LISTED:
+        store.s3.put_object(Bucket=store.bucket, Key=name, Body=b"x" * 7)
+    keys = {"auth_credentials": "static", "auth_accessKeyId": store.access_key, "auth_secretAccessKey": store.secret}
+    check_lists(t, store.url, keys, 7, lambda name: b"x" * 7)
+
+
 @scenario(needs=["moto"], brief=False)
 def s3_lists(t):
-    """Folders of a bucket of moto with a signed ListObjectsV2, page by page, at the root and below a path of the origin."""
-    moto = t.tools.Moto(t)
-    names = [f"films/{number} ä+&%.bin" for number in range(5)] + ["films/more/x.bin", "other.bin"]
-    for name in names:
-        moto.s3.put_object(Bucket=moto.bucket, Key=name, Body=b"x" * 7)
-    keys = {"auth_credentials": "static", "auth_accessKeyId": moto.access_key, "auth_secretAccessKey": moto.secret}
-    settings = t.origin("media", f"{moto.url}/media", auth_type="s3", **keys)
-    settings |= t.origin("films", f"{moto.url}/media/films", auth_type="s3", **keys)
-    settings |= t.origin("wrong", f"{moto.url}/media", auth_type="s3", retries=0, **{**keys, "auth_secretAccessKey": "x" * 40})
-    service = t.service(settings)
+    """Folders of a bucket of moto, page by page, at the root and below a path of the origin."""
+    check_real_lists(t, t.tools.Moto(t))
 
-    def listed(origin, path):
-        found, cursor = {}, None
-        for _ in range(9):
-            order = {"origin": origin, "path": path, "limit": 2, **({"cursor": cursor} if cursor else {})}
-            page = service.api("POST", "/v1/list", order)
-            if not t.equal(page.status, 200, f"the status of a list ({page})"):
-                return found
-            found |= {urllib.parse.unquote(item["path"]): item for item in page.json["items"]}
-            cursor = page.json["nextCursor"]
-            if not cursor:
-                return found
-        t.check(False, "the list has no last page")
 
-    films = listed("media", "films/")
-    t.equal(set(films), {*names[:5], "films/more/"}, "the folder of a bucket")
-    t.equal([item["bytes"] for item in films.values() if not item["isFolder"]], [7] * 5, "the lengths")
-    t.equal(set(listed("media", "")), {"films/", "other.bin"}, "the root of a bucket")
-    t.equal(set(listed("films", "")), {name.removeprefix("films/") for name in names[:5]} | {"more/"}, "an origin below the bucket")
-    path = next(item["path"] for item in films.values() if not item["isFolder"])
-    t.bytes(service.read(f"/o/media/{path}"), b"x" * 7, "a read by a listed path")
-    t.refused(service.api("POST", "/v1/list", {"origin": "wrong"}), "a list with a wrong key", (502,), words=PERMISSION)
+@scenario(needs=["seaweedfs"], brief=False)
+def seaweed_lists(t):
+    """The same with SeaweedFS, a second implementation of ListObjectsV2 and of the signature."""
+    store = t.tools.SeaweedFS(t)
+    store.s3.delete_object(Bucket=store.bucket, Key="ready")
+    check_real_lists(t, store)
+
+
+@scenario()
+def gcs_lists(t):
+    """HMAC keys of Google Cloud Storage: lists with the parameters of its XML API, signed for the region `auto`."""
+    accounts = Accounts(t.vault)
+    store, keys = t.mock(ObjectStore(accounts, "auto")), accounts.permanent()
+    store.names = LISTED
+    settings = {
+        "auth_credentials": "static", "auth_accessKeyId": keys.access_key, "auth_secretAccessKey": keys.secret, "auth_region": "auto",
+    }  # fmt: skip
+    check_lists(t, store.url, settings, SIZE, lambda name: content(name, SIZE))
+    lists = [request for request in store.requests if "list-type" in request.parameters]
+    t.check(lists and all(request.name.strip("/") == "media" for request in lists), "a list is a request for the bucket")
 
 
 def require(holds, sentence):
