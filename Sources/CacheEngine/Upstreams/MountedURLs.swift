@@ -56,11 +56,11 @@ extension AssetResolver {
     /// URL. A URL that no mount contains stays, and so does one whose host `upstream.allowedHosts` permits, unless it
     /// `mustBeMounted`: `/v1/content?url=` reads the asset of this URL.
     func named(
-        _ reference: AssetReference, in mounts: MountedURLs, mustBeMounted: Bool = false
+        _ reference: AssetReference, in mounts: () -> MountedURLs, mustBeMounted: Bool = false
     ) -> AssetReference {
         guard case .url(let text, let key) = reference,
             let url = try? upstream.parse(url: text),
-            mustBeMounted || (try? origins.allow(url)) == nil, let place = mounts.places(of: url).first
+            mustBeMounted || (try? origins.allow(url)) == nil, let place = mounts().places(of: url).first
         else { return reference }
         let query = place.query.map { "?" + $0 } ?? ""
         return .mounted(origin: place.origin.name, path: place.path + query, key: key)
@@ -73,11 +73,10 @@ extension AssetResolver {
 extension PrefetchJobs {
     /// Replaces upstream URLs by the names of the assets below the mounts that contain them, for the items of a request.
     package func named(_ items: [CreateJobRequest.Item]) -> [CreateJobRequest.Item] {
-        guard items.contains(where: { $0.reference.isURL }) else { return items }
-        let mounts = resolver.mountedURLs
+        lazy var mounts = resolver.mountedURLs
         return items.map { item in
             var item = item
-            item.reference = resolver.named(item.reference, in: mounts, mustBeMounted: item.list != nil)
+            item.reference = resolver.named(item.reference, in: { mounts }, mustBeMounted: item.list != nil)
             return item
         }
     }
@@ -86,12 +85,7 @@ extension PrefetchJobs {
 extension Prober {
     /// Replaces upstream URLs by the names of the assets below the mounts that contain them.
     package func named(_ references: [AssetReference]) -> [AssetReference] {
-        guard references.contains(where: \.isURL) else { return references }
-        let mounts = resolver.mountedURLs
-        return references.map { resolver.named($0, in: mounts) }
+        lazy var mounts = resolver.mountedURLs
+        return references.map { resolver.named($0, in: { mounts }) }
     }
-}
-
-extension AssetReference {
-    fileprivate var isURL: Bool { if case .url = self { true } else { false } }
 }

@@ -155,6 +155,49 @@ def tokens_places(t):
 
 
 @scenario()
+def tokens_names(t):
+    """Upstream URLs name mounted assets with the rights of their origin and path; lists stay inside the permission."""
+    tokens = Tokens(t)
+    prefix = tokens.add("one-prefix", "write", prefixes=["/o/media/public/"])
+    upstream, service = stage(t, tokens)
+    inside, outside = (f"{upstream.url}/media/{name}/new.bin" for name in ("public", "private"))
+
+    def job(item, **members):
+        return service.api("POST", "/v1/jobs", {"items": [item], **members}, prefix, fields={"Prefer": "wait=30"})
+
+    for item in ({"url": inside}, {"url": f"{upstream.url}/%6Dedia/public/other.bin"}):
+        reply = job(item)
+        t.equal((reply.status, reply.json.get("state")), (200, "succeeded"), f"a job by URL inside the permission ({reply})")
+    reply = service.read("/o/media/public/new.bin", token=prefix)
+    t.bytes(reply, content("media/public/new.bin", SIZE), "a read of the mounted asset")
+    t.equal(len(upstream.of("public/new.bin")), 1, "the requests for the asset of a job by URL")
+    t.equal(service.api("POST", "/v1/probe", {"url": inside}, prefix).status, 200, "a probe by URL inside the permission")
+    foreign = {
+        "the permission": outside, "it by dots": f"{upstream.url}/media/public/../private/new.bin",
+        "the origin": f"{upstream.url}/other/new.bin", "all origins": f"{upstream.url}/new.bin",
+    }  # fmt: skip
+    for name, url in foreign.items():
+        for reply in (job({"url": url}), job({"url": url}, dryRun=True), service.api("POST", "/v1/probe", {"url": url}, prefix)):
+            t.equal((reply.status, reply.code), (403, "tokenScope"), f"a URL outside {name}")
+    t.check(not upstream.of("private"), "a file outside the permission was fetched")
+    absolute = service.api("POST", "/v1/jobs", {"items": [{"url": foreign["all origins"]}]})
+    t.equal((absolute.status, absolute.code), (403, "upstreamForbidden"), "a URL below no origin with the admin token")
+
+    # A multivariant playlist names a playlist outside the permission.
+    item = {"origin": "media", "path": "public/title.m3u8", "list": {}}
+    plan = job(item, dryRun=True).json
+    paths = {entry["path"] for entry in plan.get("entries", [])}
+    t.equal(paths, {f"public/{name}" for name in ("title.m3u8", "list.m3u8", "one.ts", "two.ts")}, "the files of a playlist")
+    t.equal(plan.get("skippedEntries"), 1, "the playlist outside the permission")
+    t.equal(job({**item, "path": "private/list.m3u8"}, dryRun=True).code, "tokenScope", "a list outside the permission")
+    ended = job(item)
+    items = service.api("GET", f"/v1/jobs/{ended.json['jobId']}/items", token=prefix).json["items"]
+    errors = {entry["path"]: entry["error"]["code"] for entry in items if entry["error"]}
+    t.equal(errors, {"private/list.m3u8": "tokenScope"}, "the errors of a job with the list")
+    t.check(not upstream.of("private"), "a playlist outside the permission was fetched")
+
+
+@scenario()
 def tokens_titles(t):
     """A title names files outside the permission: nothing of them is fetched for the token or shown to it."""
     tokens = Tokens(t)
