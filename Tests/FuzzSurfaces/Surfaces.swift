@@ -25,7 +25,7 @@ package struct Surface: Sendable {
     private static let now = Timestamp(seconds: 1_795_248_000)
     private static let length: Int64 = 1 << 33
 
-    package static let all: [Surface] = fields + heads + documents + media
+    package static let all: [Surface] = fields + heads + documents + listings + media
 
     private static let fields = [
         Surface(name: "Range", seeds: ["bytes=0-499,-5,9223372036854775807-", "bytes=1-2, 4-5 ,7-", "items=0-1"]) {
