@@ -82,7 +82,9 @@ enum HTMLIndex {
         var (plain, isTag): ([UInt8], Bool) = ([], false)
         for byte in text {
             switch byte {
-            case UInt8(ascii: "<"): (isTag, plain) = (true, plain + [0x20])
+            case UInt8(ascii: "<"):
+                isTag = true
+                plain.append(0x20)
             case UInt8(ascii: ">"): isTag = false
             default: if !isTag { plain.append(byte) }
             }
