@@ -107,5 +107,7 @@ import Testing
         #expect(try await catalog.segmentForm()?.segmentBytes == (version >= 5 ? 1 << 20 : nil))
         let evictions = try await catalog.evictionPage(EvictionQuery(), since: Timestamp(seconds: 0)).items
         #expect(evictions.count == (version >= 6 ? 1 : 0))
+        let queued = try await catalog.deliveries(of: "ops", limit: 10)
+        #expect(queued.map(\.payload) == (version >= 17 ? [#"{"type":"disk.full"}"#] : []))
     }
 }

@@ -6,7 +6,7 @@ enum Migrations {
     static let all: [(name: String, sql: String)] = [
         ("v1", v1), ("v2", v2), ("v3", v3), ("v4", v4), ("v5", v5), ("v6", v6), ("v7", v7), ("v8", v8),
         ("v9", v9), ("v10", v10), ("v11", v11), ("v12", v12), ("v13", v13), ("v14", v14), ("v15", v15),
-        ("v16", v16), ("v17", v17),
+        ("v16", v16), ("v17", v17), ("v18", v18),
     ]
 
     /// A GRDB migrator with all migrations.
@@ -297,8 +297,25 @@ enum Migrations {
         \(ChecksummedTable.jobs.migration(from: ChecksummedTable.jobsUntilV15))
         """
 
-    /// The schedules of jobs. `run` is JSON.
+    /// Events that wait for their delivery to webhooks, with their documents sealed.
     private static let v17 = """
+        CREATE TABLE webhook_deliveries (
+            sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+            webhook TEXT NOT NULL,
+            message TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            sealed_payload BLOB NOT NULL,
+            created_at INTEGER NOT NULL,
+            attempts INTEGER NOT NULL,
+            next_attempt_at INTEGER NOT NULL
+        ) STRICT;
+        CREATE INDEX webhook_deliveries_by_next_attempt ON webhook_deliveries (webhook, next_attempt_at, sequence);
+        \(ChecksummedTable.webhookDeliveries.migration)
+        \(ChecksummedTable.webhookDeliveries.keepingDamage)
+        """
+
+    /// The schedules of jobs. `run` is JSON.
+    private static let v18 = """
         CREATE TABLE schedules (
             name TEXT PRIMARY KEY NOT NULL,
             revision INTEGER NOT NULL,

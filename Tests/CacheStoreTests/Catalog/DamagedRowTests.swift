@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-/// Damaged rows of jobs, origins and the policy.
+/// Damaged rows of jobs, origins, the policy and the queue of webhooks.
 @Suite struct DamagedRowTests {
     private let directory: TemporaryDirectory
 
@@ -15,7 +15,7 @@ import Testing
         directory = try TemporaryDirectory()
     }
 
-    /// Writes two jobs, two origins and a policy, then closes the catalog with an empty write-ahead log.
+    /// Writes two jobs, two origins, a policy and two events for webhooks, then closes the catalog with an empty write-ahead log.
     private func filled() async throws {
         let testStore = try TestStore(in: directory)
         let catalog = testStore.store.catalog
@@ -29,6 +29,10 @@ import Testing
                 Origin(name: name, settings: OriginSettings(baseURL: "https://up.test/\(name)")))
         }
         _ = try await catalog.savePolicy(PolicySettings())
+        let deliveries = ["first-hook", "other-hook"].map {
+            WebhookDelivery(webhook: $0, message: "m", kind: "k", payload: "{}", createdAt: Timestamp(seconds: 1))
+        }
+        _ = try await catalog.queue(deliveries)
         try await damage(testStore, "PRAGMA wal_checkpoint(TRUNCATE)")
         try testStore.store.close()
     }
@@ -59,6 +63,7 @@ import Testing
         var jobs: [String]
         var origins: [String]
         var hasPolicy: Bool
+        var webhooks: [String]
     }
 
     /// The rows found by the next start, and the number of rows it removed.
@@ -70,14 +75,15 @@ import Testing
         #expect(jobs.allSatisfy { $0.items.count == 2 })
         let found = Found(
             jobs: jobs.map(\.id), origins: try await catalog.origins().map(\.value.name),
-            hasPolicy: try await catalog.policy() != nil)
+            hasPolicy: try await catalog.policy() != nil, webhooks: try await catalog.backlogs().keys.sorted())
         let damaged = testStore.store.damagedRowCount
         try testStore.store.close()
         return (found, damaged)
     }
 
     private static let all = Found(
-        jobs: ["first-job", "other-job"], origins: ["first-origin", "other-origin"], hasPolicy: true)
+        jobs: ["first-job", "other-job"], origins: ["first-origin", "other-origin"], hasPolicy: true,
+        webhooks: ["first-hook", "other-hook"])
 
     @Test("Undamaged rows are kept")
     func rowsThatAreRightStay() async throws {
@@ -90,7 +96,7 @@ import Testing
     private static let rows = [
         (table: "jobs", row: "id = 'first-job'", column: "label"),
         ("job_items", "job = 1 AND position = 1", "attempts"), ("origins", "name = 'first-origin'", "revision"),
-        ("policy", "only = 1", "revision"),
+        ("policy", "only = 1", "revision"), ("webhook_deliveries", "webhook = 'first-hook'", "attempts"),
     ]
 
     /// `isChanged`: an update precedes the detection of the damage.
@@ -110,6 +116,7 @@ import Testing
         if of.table.hasPrefix("job") { expected.jobs = ["other-job"] }
         if of.table == "origins" { expected.origins = ["other-origin"] }
         if of.table == "policy" { expected.hasPolicy = false }
+        if of.table == "webhook_deliveries" { expected.webhooks = ["other-hook"] }
         #expect(found == expected)
         #expect(damaged == 1)
         let (again, more) = try await self.found()

@@ -10,7 +10,7 @@ struct ChecksummedTable {
     let columns: String
 
     /// Tables that are searched for damaged rows at the start. Damaged rows of `assets` are detected by reads.
-    static let all = [jobs, jobItems, origins, policy]
+    static let all = [jobs, jobItems, origins, policy, webhookDeliveries]
 
     /// The tables of ``all`` as the migrations v9 and v10 knew them.
     static let untilV11 = [jobsUntilV11, jobItems, origins, policy]
@@ -47,6 +47,10 @@ struct ChecksummedTable {
     static let origins = ChecksummedTable(name: "origins", key: ["name"], columns: "name, revision, sealed_settings")
 
     static let policy = ChecksummedTable(name: "policy", key: ["only"], columns: "only, revision, settings")
+
+    static let webhookDeliveries = ChecksummedTable(
+        name: "webhook_deliveries", key: ["sequence"],
+        columns: "sequence, webhook, message, kind, sealed_payload, created_at, attempts, next_attempt_at")
 
     /// SQL expression: whether the checksum of a row matches.
     var isRight: String { "row_sum IS larder_sum(\(columns))" }

@@ -13,8 +13,8 @@ struct DamagedRow: Error {
 }
 
 extension Catalog {
-    /// Deletes the damaged rows of jobs, job items, origins and the policy, before they are read. A job is deleted with
-    /// all its items. Returns the names of the deleted rows.
+    /// Deletes the damaged rows of jobs, job items, origins, the policy and the queue of webhooks, before they are read. A
+    /// job is deleted with all its items. Returns the names of the deleted rows.
     static func dropDamagedRows(_ db: Database) throws -> [String] {
         let damaged = try tablesWithDamagedRows(db)
         // Indexes are rebuilt first: an index may still contain the old value of a damaged row, and SQLite would report
@@ -36,10 +36,16 @@ extension Catalog {
         )
         let policy = try String.fetchAll(
             db, sql: "DELETE FROM policy WHERE NOT (\(ChecksummedTable.policy.isRight)) RETURNING 'policy'")
+        let deliveries = try String.fetchAll(
+            db,
+            sql: """
+                DELETE FROM webhook_deliveries WHERE NOT (\(ChecksummedTable.webhookDeliveries.isRight))
+                RETURNING 'event for the webhook ' || coalesce(webhook, '')
+                """)
         guard try tablesWithDamagedRows(db).isEmpty else {
             throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "damaged rows cannot be deleted")
         }
-        return jobs + origins + policy
+        return jobs + origins + policy + deliveries
     }
 
     /// The tables with at least one damaged row.
