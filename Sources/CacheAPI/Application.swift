@@ -25,6 +25,7 @@ package func makeApplication(
         recorder: RequestRecorder(
             log: settings.accessLog ?? AccessLog(logger), latencies: cache.statistics.requestLatencies),
         tracing: RequestTracing(tracer: cache.tracer))
+    cache.webhooks.encode { WebhookData.json(of: $0) }
     let feed = EventFeed(log: cache.events, clock: clock)
     cache.schedules.begin(with: JobSchedules.Rights(live, wallClock: wallClock))
     let router = makeRouter(
@@ -96,6 +97,7 @@ func makeRouter(
     router.mount(OriginController(cache: cache, live: live), gate, limits, budgets)
     router.mount(ServiceController(cache: cache, settings: settings, live: live), gate, limits, budgets)
     router.mount(AccessController(), gate, limits, budgets)
+    router.mount(WebhookController(webhooks: cache.webhooks), gate, limits, budgets)
     router.mount(ConfigurationController(source: source), gate, limits, budgets)
     router.mount(SignatureController(live: live, content: cache.reader, wallClock: wallClock), gate, limits, budgets)
     router.mount(DashboardController(files: settings.dashboard), gate, limits, budgets)

@@ -98,6 +98,7 @@ class Calls:
             self.purges()
             self.scrubs()
             self.encryption()
+            self.webhooks()
             self.fleet()
             self.statistics()
             self.nulls()
@@ -522,6 +523,11 @@ class Calls:
         expect([key.key_id for key in keys.keys] == ["first"] and keys.active_key == "first", "getEncryption: wrong keys")
         rotated = self.call("rotateMasterKey", status=202, kind="Encryption")
         expect(rotated.rotation.active_key == "first", "rotateMasterKey: wrong key")
+
+    def webhooks(self):
+        webhooks = self.call("listWebhooks", kind="WebhookList")
+        expect([each.name for each in webhooks.items] == ["ops"] and webhooks.capacity == 10000, "listWebhooks: wrong webhooks")
+        expect(webhooks.items[0].state.value in ("active", "failing"), "listWebhooks: wrong state")
 
     def fleet(self):
         expect(self.call("getFleet", kind="Fleet").peers == [], "getFleet: wrong nodes")

@@ -73,12 +73,14 @@ class Stage:
         (directory / "master").mkdir()
         (directory / "master" / "first").write_text("0123456789abcdef" * 4)
         (directory / "master" / "first").chmod(0o600)
+        (directory / "secrets").write_text("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
         self.folders = [directory / "credentials", directory / "fallbacks"]
         settings = [
             f"upstream.allowedHosts=127.0.0.1:{self.upstream.port}", "upstream.allowPrivateAddresses=true",
             "upstream.maxTransfers=1024", f"access.signing.keysDirectory={directory / 'keys'}",
             f"encryption.keysDirectory={directory / 'master'}", f"credentialsDirectory={self.folders[0]}",
-            f"fallbackDirectory={self.folders[1]}",
+            f"fallbackDirectory={self.folders[1]}", f"webhooks.ops.secretFile={directory / 'secrets'}",
+            f"webhooks.ops.url={self.upstream.url}/hook", "webhooks.ops.allowPrivateAddresses=true",
         ]  # fmt: skip
         self.service = Larder(program, directory, settings=settings, level="debug")
 

@@ -118,6 +118,7 @@ ROWS = {
     "deleteOrigin": Row("admin", "refused", "origin", 204, consumes=True),
     "forgetObservations": Row("admin", "refused", "origin", 204),
     "closeCircuits": Row("admin", "refused", "origin", 204),
+    "listWebhooks": Row("admin", "refused"),
     "getConfiguration": Row("admin", "refused"),
     "reloadConfiguration": Row("admin", "refused"),
     "getLive": Row("nothing", "unaffected"),

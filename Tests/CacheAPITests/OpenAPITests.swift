@@ -119,6 +119,10 @@ import Testing
         ("ConfigurationSetting", Self.configurations.flatMap { $0["settings"]?.array ?? [] }),
         ("ReloadResult", [ReloadDocument(Samples.reload).json]),
         ("Encryption", [EncryptionDocument(Samples.encryption).json]),
+        ("WebhookList", [WebhookListDocument(Samples.webhooks).json]),
+        ("Webhook", Samples.webhooks.map { WebhookDocument($0).json }),
+        ("CircuitEvent", Samples.circuitEvents), ("DiskEvent", [Samples.diskEvent]),
+        ("CredentialsEvent", Samples.credentialsEvents),
         ("ErasureReceipt", [ErasureReceiptDocument(Samples.receipt).json]),
         ("Problem", Self.problems),
     ]

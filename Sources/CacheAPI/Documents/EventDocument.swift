@@ -27,6 +27,9 @@ struct EventDocument: Codable {
     var metadata: Omittable<NamedValues<String>> = .absent
     var ready: Omittable<Bool> = .absent
     var reasons: Omittable<[String]> = .absent
+    var circuit: Omittable<CircuitEventDocument> = .absent
+    var disk: Omittable<DiskEventDocument> = .absent
+    var credentials: Omittable<CredentialsEventDocument> = .absent
     var second: Omittable<LiveSecondDocument> = .absent
 }
 
@@ -43,6 +46,11 @@ extension EventDocument {
             self.metadata = .value(NamedValues(metadata.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }))
         case .readiness(let isReady, let reasons):
             (type, ready, self.reasons) = ("readiness", .value(isReady), .value(reasons))
+        case .circuitOpened(let circuit):
+            (type, self.circuit) = ("circuitOpened", .value(CircuitEventDocument(circuit)))
+        case .diskFull(let disk): (type, self.disk) = ("diskFull", .value(DiskEventDocument(disk)))
+        case .credentialsExpiring(let credentials):
+            (type, self.credentials) = ("credentialsExpiring", .value(CredentialsEventDocument(credentials)))
         case .second(let second): (type, self.second) = ("second", .value(LiveSecondDocument(second)))
         }
     }

@@ -35,7 +35,7 @@ extension Figure<StatsReport> {
     static let all: [Figure] = start + later
 
     static let later: [Figure] =
-        service + transfers + store + circuits + peers + credentials + latencies
+        service + transfers + store + circuits + peers + credentials + webhooks + latencies
         + Figure<TransferLoad>.connections.map { $0.moved(\StatsReport.stats.load, below: "connections") }
 
     static let start: [Figure] = [
@@ -254,6 +254,38 @@ extension Figure<StatsReport> {
                         ([("origin", name), ("result", "failure")], Double(figures.failures)),
                     ]
                 }
+            }),
+    ]
+
+    /// The webhooks of the configuration.
+    private static let webhooks: [Figure] = [
+        Figure(
+            "webhook_attempts_total", .counter, .count,
+            "Requests to webhooks, by result: `delivered` (2xx) or `failed`", by: ["webhook", "result"],
+            .samples { report in
+                report.stats.webhooks.flatMap { webhook in
+                    [("delivered", webhook.figures.delivered), ("failed", webhook.figures.failures)].map {
+                        result, count in
+                        ([("webhook", webhook.settings.name), ("result", result)], Double(count))
+                    }
+                }
+            }),
+        Figure(
+            "webhook_lost_total", .counter, .count,
+            "Events that no webhook received: `expired` after 24 hours of failed attempts, or `dropped` from the full queue "
+                + "and after status 410",
+            by: ["webhook", "reason"],
+            .samples { report in
+                report.stats.webhooks.flatMap { webhook in
+                    [("expired", webhook.figures.expired), ("dropped", webhook.figures.dropped)].map { reason, count in
+                        ([("webhook", webhook.settings.name), ("reason", reason)], Double(count))
+                    }
+                }
+            }),
+        Figure(
+            "webhook_queued", .gauge, .count, "Events that wait for their delivery to a webhook", by: ["webhook"],
+            .samples { report in
+                report.stats.webhooks.map { ([("webhook", $0.settings.name)], Double($0.queued)) }
             }),
     ]
 

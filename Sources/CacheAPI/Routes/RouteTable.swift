@@ -17,6 +17,7 @@ package struct RouteTable: Sendable {
         + EventController.routes.map(\.line) + ServiceController.routes.map(\.line)
         + ConfigurationController.routes.map(\.line)
         + DashboardController.routes.map(\.line) + AccessController.routes.map(\.line)
+        + WebhookController.routes.map(\.line)
 
     /// The names of the methods of all paths.
     static let methods = Set(completed(Set(lines.map(\.method))).map(\.rawValue))

@@ -19,6 +19,12 @@ package struct NetworkAddress: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// The 4 or 16 bytes in network order.
+    package var bytes: [UInt8] {
+        if high == 0, low >> 32 == 0xFFFF { return (0..<4).map { UInt8(truncatingIfNeeded: low >> (24 - 8 * $0)) } }
+        return [high, low].flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> (56 - 8 * $0)) } }
+    }
+
     private static func number(_ bytes: some Sequence<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
 
     /// Parses dotted decimal, or IPv6 text (RFC 4291 §2.2) without brackets and zone; nil if the text is neither.

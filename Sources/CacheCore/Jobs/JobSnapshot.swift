@@ -36,6 +36,8 @@ package struct JobSnapshot: Hashable, Sendable {
     package var version: Int64
     /// Nil: a job of this node alone.
     package var place: Place?
+    /// Whether another node of the fleet runs the job, or has run it.
+    package var isOfOtherNode = false
 
     /// `presentRate`: the rate from the upstream over the last seconds.
     package init(

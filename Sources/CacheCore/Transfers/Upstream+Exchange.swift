@@ -54,7 +54,11 @@ extension Upstream {
         return head
     }
 
-    private func outcome(of request: UpstreamRequest, bodyLimit: Int?) async -> BufferedExchange.Outcome {
+    /// Sends the request and waits for the end of the transfer. Cancellation of the task cancels the transfer.
+    ///
+    /// - Parameter bodyLimit: The largest body in bytes; a larger one ends the transfer with an error. Nil: the body is
+    ///   not read.
+    package func outcome(of request: UpstreamRequest, bodyLimit: Int?) async -> BufferedExchange.Outcome {
         let exchange = BufferedExchange(bodyLimit: bodyLimit)
         let transfer = start(request, delivering: exchange)
         return await withTaskCancellationHandler {

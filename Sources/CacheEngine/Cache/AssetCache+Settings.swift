@@ -33,6 +33,8 @@ extension AssetCache {
         package var listWait: Duration
         /// The fleet whose state in etcd this node applies; nil: none.
         package var fleet: FleetMember.Settings?
+        /// The webhooks at the start.
+        package var webhooks: [WebhookSettings] = []
 
         package init(
             policy: PolicySettings, absolute: OriginSettings, allowedHosts: HostPatterns, origins: [Origin],

@@ -12,6 +12,8 @@ package final class AssetCache: Sendable {
         package var upstream: any Upstream
         /// The client for requests that wait behind no content, such as those to etcd.
         package var services: any Upstream
+        /// The client for requests to webhooks; it guards addresses as that of content.
+        package var receivers: any Upstream
         package var clock: any Clock<Duration>
         /// The time of day for ages and records. It should not jump.
         package var wallClock: any WallClock
@@ -25,14 +27,16 @@ package final class AssetCache: Sendable {
         package var environment: [String: String]
 
         package init(
-            store: Store, upstream: any Upstream, services: (any Upstream)? = nil, clock: any Clock<Duration>,
-            wallClock: any WallClock, civilClock: (any WallClock)? = nil, random: any RandomSource, logger: Logger,
+            store: Store, upstream: any Upstream, services: (any Upstream)? = nil, receivers: (any Upstream)? = nil,
+            clock: any Clock<Duration>, wallClock: any WallClock, civilClock: (any WallClock)? = nil,
+            random: any RandomSource, logger: Logger,
             events: EventLog? = nil,
             tracer: Tracer = .disabled, environment: [String: String] = [:]
         ) {
             self.store = store
             self.upstream = upstream
             self.services = services ?? upstream
+            self.receivers = receivers ?? upstream
             self.clock = clock
             self.wallClock = wallClock
             self.civilClock = civilClock ?? wallClock
@@ -61,6 +65,8 @@ package final class AssetCache: Sendable {
     package let encryption: EncryptionAdministration
     /// This node's part in a fleet with etcd; nil: there is none.
     package let fleet: FleetMember?
+    /// Delivers events to the webhooks of the configuration.
+    package let webhooks: Webhooks
     /// The recent changes of state and warnings.
     package var events: EventLog { context.events }
     /// Lists the files of upstreams.
@@ -86,6 +92,10 @@ package final class AssetCache: Sendable {
     private let storeIsMissing = Atomic(false)
     /// The usage that the catalog stated at the start, in bytes.
     private let estimate = Atomic<Int64>(0)
+    /// Guards the state of the disk, as events report it.
+    let diskWatch = OrderedMutex(.leaf, DiskWatch())
+    /// Guards the credentials, as events report them.
+    let credentialsWatch = OrderedMutex(.leaf, CredentialsWatch())
     /// Guards the readiness.
     let phase = OrderedMutex(.leaf, Readiness.starting)
     /// Has an element once the store is to be handed over.
@@ -125,7 +135,7 @@ package final class AssetCache: Sendable {
         encryption = EncryptionAdministration(
             store: dependencies.store, commits: commits, origins: origins, wallClock: dependencies.wallClock,
             logger: dependencies.logger)
-        clock = dependencies.clock
+        (clock, webhooks) = (dependencies.clock, Webhooks(dependencies, settings.webhooks, uptime: uptime))
         reader = ContentReader(resolver: resolver, configuration: configuration, settings: live, clock: clock)
         prober = Prober(of: context, resolver: resolver, clock: dependencies.clock)
         media = MediaInspector(of: context, resolver: resolver, settings: live)
@@ -150,7 +160,7 @@ package final class AssetCache: Sendable {
         schedules = JobSchedules(jobs, fleet: fleet, of: context)
         statistics = CacheStatistics(
             context: context, origins: origins, scrubber: scrubber, encryption: encryption, prefetch: prefetch,
-            schedules: schedules, settings: live)
+            schedules: schedules, webhooks: webhooks, settings: live)
     }
 
     /// The commit queue. It reports losses, damage and late punches of a file to every open asset of that ID. Each asset
@@ -220,6 +230,7 @@ package final class AssetCache: Sendable {
         await logged("the statistics of the last minute could not be stored", statistics.recordMinute)
         await logged("the eviction state could not be stored", stateWriter.keep)
         await logged("the eviction log could not be stored", context.evictionLog.write)
+        await logged("events for webhooks could not be stored", webhooks.end)
         let isCommitted = await logged("the last commit failed", context.commits.flush)
         if isLeaving { await leave(withStore: isQuiet && isCommitted) }
         context.openAssets.closeAll()
@@ -256,6 +267,8 @@ package final class AssetCache: Sendable {
                 }
             }
             if let fleet = self.fleet { group.addTask { await fleet.run(clock: self.clock) } }
+            group.addTask(priority: .utility) { await self.webhooks.run() }
+            group.addTask { await self.every(.seconds(5), self.checkCredentials) }
             group.addTask { await self.peers.renewDigests(clock: self.clock) }
             group.addTask { await self.runMaintenance() }
             group.addTask { await self.scrubber.run(clock: self.clock) }
@@ -430,6 +443,7 @@ package final class AssetCache: Sendable {
         for asset in context.openAssets.detached + context.openAssets.all { await relieveMemory(of: asset) }
         guard try findsStore() else { return }
         try evictor.measureDisk()
+        try checkDisk()
         context.space.notifyIfAwaited()
         if context.space.excess().bytes > 0 || context.space.with({ !$0.overdrafts.isEmpty }) { context.space.notify() }
         // The commit comes before the removal: an asset that is opened again is loaded from the catalog.

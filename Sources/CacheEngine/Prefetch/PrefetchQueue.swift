@@ -34,6 +34,8 @@ final class PrefetchQueue: Sendable {
         var lastToken: UInt64 = 0
         /// The jobs with changes that are not published yet.
         var changed: Set<String> = []
+        /// The jobs of this node's schedule with changes, until their end is published.
+        var own: Set<String> = []
         /// Whether the unfinished jobs of the last process are scheduled.
         var isLoaded = false
         /// The number of jobs being added to the catalog.
@@ -362,6 +364,8 @@ final class PrefetchQueue: Sendable {
         var isMore = true
         while isMore, limit.map({ uptime() - begin < $0 }) ?? true {
             isMore = try await saving.pass { () async throws(CacheError) in
+                // While the schedule has them: a later process would not know that an end was not published.
+                await publishChanges(ofEnds: true)
                 let changes = state.withLock { $0.schedule.takeChanges(atMost: Self.savedAtOnce) }
                 do throws(CacheError) {
                     // Jobs that the catalog does not have are those of the fleet and of other nodes.
@@ -406,16 +410,28 @@ final class PrefetchQueue: Sendable {
     // MARK: Observing
 
     /// Publishes the changes of jobs since the last call, one event for each job.
-    func publishChanges() async {
-        for id in state.withLock({ $0.changed }) {
+    ///
+    /// - Parameter onlyEnds: Only those of jobs that have ended and are scheduled.
+    func publishChanges(ofEnds onlyEnds: Bool = false) async {
+        let ids = state.withLock { state in
+            state.changed.filter { !onlyEnds || state.schedule.record(of: $0)?.state.isFinished ?? false }
+        }
+        for id in ids {
             state.withLock { _ = $0.changed.remove(id) }
             // A job that cannot be read has no event: the client's next request reports the error.
-            guard let job = try? await job(id) else { continue }
-            let isAtRisk = job.forecast.isAtRisk
-            let last = state.withLock { state in
-                defer { state.published[id] = job.record.state.isFinished ? nil : (job.record.state, isAtRisk) }
-                return state.published[id]
+            guard var job = try? await job(id) else {
+                state.withLock { _ = $0.own.remove(id) }
+                continue
             }
+            let (isAtRisk, isFinished) = (job.forecast.isAtRisk, job.record.state.isFinished)
+            let (last, isOwn) = state.withLock { state in
+                defer {
+                    state.published[id] = isFinished ? nil : (job.record.state, isAtRisk)
+                    if isFinished || !state.schedule.contains(id) { state.own.remove(id) }
+                }
+                return (state.published[id], state.own.contains(id))
+            }
+            job.isOfOtherNode = !isOwn
             if isAtRisk, last?.isAtRisk != true { events.publish(.job(job, .atRisk)) }
             events.publish(.job(job, last?.state != job.record.state ? .state : .progress))
         }
@@ -464,6 +480,7 @@ extension PrefetchQueue.State {
         case .changed(let job):
             guard guests[job] == nil else { return [] }
             changed.insert(job)
+            own.insert(job)
             return signals[job]?.values.map { .notify($0) } ?? []
         }
     }

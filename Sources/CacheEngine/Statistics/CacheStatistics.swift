@@ -9,6 +9,7 @@ package final class CacheStatistics: Sendable {
     private let encryption: EncryptionAdministration
     private let prefetch: PrefetchQueue
     private let schedules: JobSchedules
+    private let webhooks: Webhooks
     private let startedAt: Timestamp
     private let settings: LiveCacheSettings
     package let live: LiveStatistics
@@ -22,7 +23,7 @@ package final class CacheStatistics: Sendable {
 
     init(
         context: EngineContext, origins: OriginTable, scrubber: Scrubber, encryption: EncryptionAdministration,
-        prefetch: PrefetchQueue, schedules: JobSchedules, settings: LiveCacheSettings
+        prefetch: PrefetchQueue, schedules: JobSchedules, webhooks: Webhooks, settings: LiveCacheSettings
     ) {
         self.context = context
         self.origins = origins
@@ -30,6 +31,7 @@ package final class CacheStatistics: Sendable {
         self.encryption = encryption
         self.prefetch = prefetch
         self.schedules = schedules
+        self.webhooks = webhooks
         self.settings = settings
         startedAt = context.wallClock.now()
         live = LiveStatistics(
@@ -78,6 +80,7 @@ package final class CacheStatistics: Sendable {
         (snapshot.peers, snapshot.fleetLag) = (context.peers.figures, context.peers.lag)
         snapshot.jobsAtRisk = Int64(prefetch.look { $0.atRiskCount })
         snapshot.schedules = schedules.figures
+        snapshot.webhooks = counts.webhooks
         snapshot.credentials = Dictionary(uniqueKeysWithValues: accounts)
         return snapshot
     }
@@ -86,7 +89,9 @@ package final class CacheStatistics: Sendable {
     private func catalogCounts() async throws(CacheError) -> CatalogCounts {
         do throws(CacheError) {
             let catalog = context.store.catalog
-            let counts = CatalogCounts(totals: try await catalog.totals(), jobs: try await catalog.jobCounts())
+            let counts = CatalogCounts(
+                totals: try await catalog.totals(), jobs: try await catalog.jobCounts(),
+                webhooks: try await webhooks.report())
             lastCounts.withLock { $0 = counts }
             return counts
         } catch  where error.code == .storageCorrupt {
@@ -141,6 +146,7 @@ package final class CacheStatistics: Sendable {
 private struct CatalogCounts: Sendable {
     var totals = CatalogTotals()
     var jobs: [JobState: Int] = [:]
+    var webhooks: [WebhookReport] = []
 }
 
 extension QuotaOwner {

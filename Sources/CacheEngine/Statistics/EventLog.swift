@@ -21,6 +21,12 @@ package struct CacheEvent: Sendable {
         /// A log entry of at least the level `warning`.
         case log(isError: Bool, message: String, metadata: [String: String])
         case readiness(isReady: Bool, reasons: [String])
+        /// The circuit of an upstream address has opened.
+        case circuitOpened(CircuitEvent)
+        /// The disk has no space for fetched bytes.
+        case diskFull(DiskEvent)
+        /// The credentials of an origin end, and no others are there.
+        case credentialsExpiring(CredentialsEvent)
         case second(LiveSecond)
 
         package var topic: Topic {
@@ -28,7 +34,7 @@ package struct CacheEvent: Sendable {
             case .job: .jobs
             case .fillStarted, .fillEnded: .fills
             case .evicted: .evictions
-            case .log, .readiness: .health
+            case .log, .readiness, .circuitOpened, .diskFull, .credentialsExpiring: .health
             case .second: .stats
             }
         }
@@ -58,6 +64,40 @@ package struct FillEvent: Sendable {
     package var range: ByteRange?
 }
 
+/// The circuit of an upstream address that has opened.
+package struct CircuitEvent: Hashable, Sendable {
+    /// Nil: the address is one of absolute URLs.
+    package var origin: String?
+    /// The base URL; for absolute URLs scheme, host and port.
+    package var address: String
+    package var failuresInARow: Int
+    /// The time without requests.
+    package var pause: Duration
+    /// The message of the last failure.
+    package var error: String
+}
+
+/// The state of a disk that is full.
+package struct DiskEvent: Hashable, Sendable {
+    package var freeBytes: Int64
+    /// The policy's `minFreeDiskBytes`.
+    package var minFreeBytes: Int64
+    /// The disk usage of the store.
+    package var usedBytes: Int64
+    /// Whether the disk has refused a write; otherwise its free space is below the minimum and nothing can be evicted.
+    package var hasRefusedWrites: Bool
+}
+
+/// The credentials of an origin's account that end soon or have ended.
+package struct CredentialsEvent: Hashable, Sendable {
+    package var origin: String
+    /// The kind of the account.
+    package var kind: String
+    package var expiresAt: Timestamp
+    /// The message of the last refresh, if it failed.
+    package var error: String?
+}
+
 /// The events of the recent past, in memory: a bounded number for each topic. Readers follow it by event identifier.
 package final class EventLog: Sendable {
     /// The events kept for each topic.
@@ -69,6 +109,7 @@ package final class EventLog: Sendable {
         /// The identifier of the last discarded event of each topic; absent: none was discarded.
         var discarded: [CacheEvent.Topic: Int64] = [:]
         var signals: [UInt64: AsyncStream<Void>.Continuation] = [:]
+        var taps: [@Sendable (CacheEvent) -> Void] = []
         var lastToken: UInt64 = 0
     }
 
@@ -87,16 +128,22 @@ package final class EventLog: Sendable {
     /// Appends an event and wakes the followers.
     package func publish(_ content: CacheEvent.Content) {
         let (now, topic) = (wallClock.now(), content.topic)
-        let signals = state.withLock { state in
+        let (event, signals, taps) = state.withLock { state in
             state.lastID += 1
-            state.events[topic, default: []].append(CacheEvent(id: state.lastID, at: now, content: content))
+            let event = CacheEvent(id: state.lastID, at: now, content: content)
+            state.events[topic, default: []].append(event)
             if let count = state.events[topic]?.count, count > Self.limit {
                 state.discarded[topic] = state.events[topic]?.removeFirst().id
             }
-            return Array(state.signals.values)
+            return (event, Array(state.signals.values), state.taps)
         }
+        for tap in taps { tap(event) }
         for signal in signals { signal.yield() }
     }
+
+    /// Calls `body` with each later event, on the thread that publishes it, so that none is discarded before. It must not
+    /// wait or publish.
+    func tap(_ body: @escaping @Sendable (CacheEvent) -> Void) { state.withLock { $0.taps.append(body) } }
 
     /// The identifier of the last event.
     package var lastID: Int64 { state.withLock { $0.lastID } }

@@ -107,6 +107,8 @@ package struct StatsSnapshot: Sendable {
     package var store: StoreFigures
     package var load: TransferLoad
     package var jobs: [JobState: Int64]
+    /// The webhooks, sorted by name.
+    package var webhooks: [WebhookReport] = []
     /// Unfinished jobs that will probably miss their deadline.
     package var jobsAtRisk: Int64 = 0
     package var schedules = ScheduleFigures()

@@ -57,15 +57,20 @@ final class OriginHealth: Sendable {
     let uptime: @Sendable () -> Duration
     private let random: any RandomSource
     private let logger: Logger
+    private let events: EventLog?
     /// The maximum number of remembered parties. Beyond it, healthy parties with the oldest use are dropped first.
     private let limit: Int
     /// Guards the health states, by the key of the party.
     private let parties = OrderedMutex<[String: Party]>(.leaf, [:])
 
-    init(uptime: @escaping @Sendable () -> Duration, random: any RandomSource, logger: Logger, limit: Int = 1024) {
+    init(
+        uptime: @escaping @Sendable () -> Duration, random: any RandomSource, logger: Logger, events: EventLog? = nil,
+        limit: Int = 1024
+    ) {
         self.uptime = uptime
         self.random = random
         self.logger = logger
+        self.events = events
         self.limit = limit
     }
 
@@ -128,6 +133,12 @@ final class OriginHealth: Sendable {
             return (before, circuit)
         }
         log(permit, before, after, cause, at: now)
+        guard before.state == .closed, case .open(let until) = after.state else { return }
+        events?.publish(
+            .circuitOpened(
+                CircuitEvent(
+                    origin: permit.party.hasPrefix(Origin.absoluteName) ? nil : permit.party, address: permit.base,
+                    failuresInARow: after.failuresInARow, pause: until - now, error: cause?.message ?? "")))
     }
 
     /// The time until a request to one of the target's first `count` addresses is permitted; nil: it is now.

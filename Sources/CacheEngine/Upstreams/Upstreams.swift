@@ -23,7 +23,8 @@ struct Upstreams: Sendable {
             store: dependencies.store, threads: threads, directory: settings.credentialsDirectory,
             logger: dependencies.logger)
         accounts = OriginAccounts(dependencies, threads: threads, directory: settings.credentialsDirectory)
-        health = OriginHealth(uptime: uptime, random: dependencies.random, logger: dependencies.logger)
+        health = OriginHealth(
+            uptime: uptime, random: dependencies.random, logger: dependencies.logger, events: dependencies.events)
         paths = UpstreamPaths(uptime: uptime)
     }
 

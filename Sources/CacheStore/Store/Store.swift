@@ -131,6 +131,9 @@ package final class Store: Sendable {
     /// free space does not show quotas.
     package var refusedWrites: UInt64 { descriptors.spill.refusals.load(ordering: .relaxed) }
 
+    /// Whether fetched bytes go to memory first.
+    package var prefersMemory: Bool { descriptors.spill.sparesDisk.load(ordering: .relaxed) }
+
     /// Sets whether fetched bytes go to memory first, as long as the budget lasts, because the disk usage is at its
     /// limit.
     package func preferMemory(_ isWanted: Bool) { descriptors.spill.sparesDisk.store(isWanted, ordering: .relaxed) }

@@ -47,9 +47,15 @@ package struct CurlPoolSettings: Sendable {
     /// Settings of a pool for requests of the service itself, apart from the upstreams: one worker of normal priority.
     /// Every address is allowed, because only the administrator chooses the servers.
     package static func ownRequests(userAgent: String) -> Self {
+        var settings = guardedRequests(userAgent: userAgent)
+        settings.refusal = { _ in nil }
+        return settings
+    }
+
+    /// Settings of such a pool with the guard of addresses.
+    package static func guardedRequests(userAgent: String) -> Self {
         var settings = Self(workers: 1, userAgent: userAgent)
         settings.isRaised = false
-        settings.refusal = { _ in nil }
         return settings
     }
 

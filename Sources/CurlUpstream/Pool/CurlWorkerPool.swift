@@ -52,7 +52,10 @@ package final class CurlWorkerPool: Upstream {
 
     package func check(_ tls: TLSSettings) throws(CacheError) { try tls.checkCAFile() }
 
-    package func parse(url: String) throws(CacheError) -> UpstreamURL { try CurlURL.parse(url) }
+    package func parse(url: String) throws(CacheError) -> UpstreamURL { try Self.parsed(url: url) }
+
+    /// As ``parse(url:)``, without a pool.
+    package static func parsed(url: String) throws(CacheError) -> UpstreamURL { try CurlURL.parse(url) }
 
     /// Ends every transfer with `.shuttingDown` and joins the threads. Idempotent. Must not be called by a delegate, as
     /// it would wait for its own thread.

@@ -31,7 +31,20 @@ extension LarderSettings {
         for name in Set(before.keys).union(after.keys).sorted() {
             keys += Self.changedKeys(of: name, from: before[name], to: after[name])
         }
-        return keys
+        return keys + changedWebhooks(since: old)
+    }
+
+    /// The keys of the webhooks that differ: their settings, or the webhook itself if it is new or gone, or has other
+    /// secrets.
+    private func changedWebhooks(since old: LarderSettings) -> [String] {
+        let before = Dictionary(old.webhooks.map { ($0.name, $0) }) { first, _ in first }
+        let after = Dictionary(webhooks.map { ($0.name, $0) }) { first, _ in first }
+        return Set(before.keys).union(after.keys).sorted().flatMap { name -> [String] in
+            guard before[name] != after[name] else { return [] }
+            guard let old = before[name], let new = after[name] else { return ["\(SettingsSchema.webhooks).\(name)"] }
+            let keys = Setting<WebhookEntry>.all.filter { $0.write(old) != $0.write(new) }.map { new.key($0.key) }
+            return keys.isEmpty ? ["\(SettingsSchema.webhooks).\(name)"] : keys
+        }
     }
 
     /// Whether a base URL or a mirror of an origin has a scheme, host or port that the origin did not have in `old`.

@@ -13,6 +13,7 @@ extension LarderSettings {
         var files = origins.map { (key: "origins.\($0.name).tls.caFile", tls: $0.settings.tls) }
         files.append(("fleet.tls.caFile", TLSSettings(caFile: fleet.caFile)))
         files.append(("fleet.etcd.caFile", TLSSettings(caFile: fleet.etcdCAFile)))
+        files += webhooks.map { ($0.key("tls.caFile"), TLSSettings(caFile: $0.caFile)) }
         for (key, tls) in files {
             do throws(CacheError) {
                 try tls.checkCAFile()
@@ -60,12 +61,15 @@ extension LarderSettings {
         return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
-    /// The worker pools for content, and for requests to other services, such as etcd. They share no limit.
-    func pools(_ files: OpenFileBudget, logger: Logger) -> (content: CurlWorkerPool, services: CurlWorkerPool) {
-        let services = CurlPoolSettings.ownRequests(userAgent: "larder/" + LarderCommand.version)
+    /// The worker pools for content, for requests to other services, such as etcd, and for webhooks. They share no limit.
+    func pools(
+        _ files: OpenFileBudget, logger: Logger
+    ) -> (content: CurlWorkerPool, services: CurlWorkerPool, receivers: CurlWorkerPool) {
+        let agent = "larder/" + LarderCommand.version
         return (
             CurlWorkerPool(settings: pool(files), clock: ContinuousClock(), logger: logger),
-            CurlWorkerPool(settings: services, clock: ContinuousClock(), logger: logger)
+            CurlWorkerPool(settings: .ownRequests(userAgent: agent), clock: ContinuousClock(), logger: logger),
+            CurlWorkerPool(settings: .guardedRequests(userAgent: agent), clock: ContinuousClock(), logger: logger)
         )
     }
 
@@ -78,6 +82,7 @@ extension LarderSettings {
             fallbackDirectory: fallbackDirectory, pricePerGigabyte: upstream.pricePerGigabyte,
             maxQueuedFills: limits.maxQueuedFills, mediaLimits: limits.media)
         cache.fleet = fleetMember
+        cache.webhooks = webhooks.map(\.settings)
         return cache
     }
 

@@ -24,6 +24,7 @@ extension LarderSettings {
         try lookup.read(Setting<LarderSettings>.all, into: &self)
         policy.tagQuotas = try Self.tagQuotas(namedBy: paths, in: lookup)
         origins = try Self.origins(namedBy: paths, in: lookup, like: urlOrigin)
+        webhooks = try Self.webhooks(namedBy: paths, in: lookup)
         listen.inherited = inherited
         try readTokenFiles()
         try readFleetKeys()
@@ -189,6 +190,7 @@ extension LarderSettings {
         }
         try checkReaders()
         try checkFleet()
+        try checkWebhooks()
         try checkDirectories()
     }
 

@@ -27,6 +27,13 @@ extension LarderSettings {
                 tree.insert(.scalar(MaskedSecret.mask), at: place + ["headers", field.name])
             }
         }
+        for webhook in webhooks {
+            for setting in Setting<WebhookEntry>.all {
+                guard let text = setting.write(webhook), text != .list([]) else { continue }
+                let place = [SettingsSchema.webhooks, webhook.name]
+                tree.insert(text, at: place + setting.key.split(separator: ".").map(String.init))
+            }
+        }
         return tree.lines(indentation: "").joined(separator: "\n") + "\n"
     }
 

@@ -25,6 +25,9 @@ extension LarderSettings {
                     isList: false)
             }
         }
+        for webhook in webhooks {
+            all += Self.written(Setting<WebhookEntry>.all, of: webhook, below: [SettingsSchema.webhooks, webhook.name])
+        }
         return all
     }
 
@@ -45,7 +48,9 @@ extension ReadSettings {
         settings.written.compactMap { written in
             let source = source(of: written.path)
             let components = written.path.components
-            let isNamed = components.first == "origins" || components.starts(with: SettingsSchema.tagQuotas)
+            let isNamed =
+                components.first == "origins" || components.first == SettingsSchema.webhooks
+                || components.starts(with: SettingsSchema.tagQuotas)
             guard source != .default || !isNamed else { return nil }
             return ConfigurationReport.Setting(
                 key: written.path.dotted, value: written.value, source: source.rawValue)

@@ -35,6 +35,8 @@ struct LarderSettings: Hashable, Sendable {
     var scrub = ScrubSchedule()
     var encryption = EncryptionSettings()
     var fleet = FleetSettings()
+    /// The webhooks, sorted by name.
+    var webhooks: [WebhookEntry] = []
 
     /// Reads of absolute URLs require a token by default.
     private static var absoluteURLs: OriginSettings {

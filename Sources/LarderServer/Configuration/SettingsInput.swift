@@ -36,9 +36,10 @@ struct SettingsInput: Sendable {
         [file].compactMap(\.self) + tokenFiles(of: settings)
     }
 
-    /// The files with one token each.
+    /// The files with tokens, and those with secrets of webhooks.
     func tokenFiles(of settings: LarderSettings) -> [String] {
         [settings.access.tokenFile, settings.access.readTokenFile].compactMap(\.self)
+            + settings.webhooks.compactMap(\.secretFile)
     }
 }
 

@@ -13,10 +13,14 @@ enum SettingsSchema {
     /// Prefix of the quotas of tags; the next component is the tag.
     static let tagQuotas = ["policy", "tagQuotas"]
 
+    /// Prefix of webhooks; the next component is the name.
+    static let webhooks = "webhooks"
+
     /// The kind of a path from the root. Throws an error with the nearest known name if there is none.
     static func place(of components: [String]) throws(SettingsError) -> Place {
         if components.first == "origins" { return try originPlace(of: components) }
         if components.starts(with: tagQuotas) { return try quotaPlace(of: components) }
+        if components.first == webhooks { return try webhookPlace(of: components) }
         let key = components.joined(separator: ".")
         if let setting = Setting<LarderSettings>.all.first(where: { $0.key == key }) {
             return .value(isList: setting.isList)
@@ -64,7 +68,8 @@ enum SettingsSchema {
     private static func unknown(_ names: some Sequence<String>) -> [String] {
         names.sorted().filter { variable in
             variable.hasPrefix("LARDER_") && !variable.hasPrefix("LARDER_ORIGINS_")
-                && !variable.hasPrefix("LARDER_POLICY_TAG_QUOTAS_") && !variables.contains(variable)
+                && !variable.hasPrefix("LARDER_POLICY_TAG_QUOTAS_") && !variable.hasPrefix("LARDER_WEBHOOKS_")
+                && !variables.contains(variable)
                 && !isServiceLink(variable)
         }
     }
@@ -121,6 +126,23 @@ enum SettingsSchema {
         guard !key.isEmpty else { return .group }
         guard keys.contains(key) else { throw unknown(components, among: keys, below: owner) }
         return .value(isList: false)
+    }
+
+    /// Paths below `webhooks`.
+    private static func webhookPlace(of components: [String]) throws(SettingsError) -> Place {
+        guard components.count > 1 else { return .group }
+        let owner = Array(components.prefix(2))
+        guard WebhookEntry.isValid(name: owner[1]) else {
+            throw SettingsError(
+                owner.joined(separator: "."), "is not a valid name of a webhook (1 to 64 of a–z, 0–9, '_' and '-')")
+        }
+        let key = components.dropFirst(2).joined(separator: ".")
+        let settings = Setting<WebhookEntry>.all
+        if let setting = settings.first(where: { $0.key == key }) { return .value(isList: setting.isList) }
+        guard key.isEmpty || isPrefix(key, of: settings.map(\.key)) else {
+            throw unknown(components, among: settings.map(\.key), below: owner)
+        }
+        return .group
     }
 
     /// Paths below an origin's `headers`.

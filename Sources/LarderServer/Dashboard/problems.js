@@ -1,6 +1,8 @@
 // Problems: warnings, errors and changes of the readiness.
 import { badge, grid, heading, panel, table, words } from "./view.js";
 
+// Other events of this topic are log entries, too.
+const shown = ({ type }) => ["warning", "error", "readiness"].includes(type);
 const level = ({ type, ready }) => (type !== "readiness" ? type : ready ? "ready" : "not ready");
 
 export function problemsPage(page) {
@@ -9,6 +11,6 @@ export function problemsPage(page) {
     ["Details", "text mono", (event) => Object.entries(event.metadata ?? {}).map(([name, value]) => `${name}=${value}`).join(" ")],
   ], (event) => event.id, "There are no warnings and no errors.");
   const listPanel = panel("Warnings and errors", {}, list.element);
-  page.events("health", listPanel, list.update);
+  page.events("health", listPanel, (events) => list.update(events.filter(shown)));
   return [heading("Problems"), grid(listPanel)];
 }

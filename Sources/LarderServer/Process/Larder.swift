@@ -41,13 +41,14 @@ enum Larder {
         logger.info("open files", metadata: files.metadata(connections: connections))
         try settings.checkCAFiles()
         let store = try await openStore(settings, files, logger: logger)
-        let (pool, services) = settings.pools(files, logger: logger)
+        let (pool, services, receivers) = settings.pools(files, logger: logger)
         let readers = try await readerSources(settings, pool, store, logger: logger)
         let tracing = try Tracing(settings.telemetry, logger: logger)
         let cache = AssetCache(
             dependencies: AssetCache.Dependencies(
-                store: store, upstream: pool, services: services, clock: ContinuousClock(), wallClock: SlewedClock(),
-                civilClock: SystemWallClock(), random: SystemRandomSource(), logger: logger, events: events,
+                store: store, upstream: pool, services: services, receivers: receivers, clock: ContinuousClock(),
+                wallClock: SlewedClock(), civilClock: SystemWallClock(), random: SystemRandomSource(), logger: logger,
+                events: events,
                 tracer: tracing.tracer, environment: ProcessInfo.processInfo.environment),
             settings: settings.cache)
         cache.peers.update(settings.peers(files))
@@ -58,8 +59,8 @@ enum Larder {
         let reloader = Reloader(
             input, read,
             appliers: [
-                LogApplier(level: logLevel), PoolApplier(pool: pool, files: files),
-                APIApplier(live: live, readers: readers), EncryptionApplier(store: store),
+                LogApplier(level: logLevel), PoolApplier(pool: pool, files: files), EncryptionApplier(store: store),
+                APIApplier(live: live, readers: readers), WebhookApplier(webhooks: cache.webhooks),
                 FleetApplier(cache: cache, files: files), CacheApplier(configuration: cache.configuration),
             ],
             clock: ContinuousClock(), wallClock: SystemWallClock(), logger: logger)
@@ -80,7 +81,7 @@ enum Larder {
         let outcome = await Result.of {
             try await run(background, server, tracing.service, supervisor, settings, logger: logger)
         }
-        await close([pool, services], store, isOrderly: outcome.isSuccess, logger: logger)
+        await close([pool, services, receivers], store, isOrderly: outcome.isSuccess, logger: logger)
         if case .failure(let error) = outcome, !isServing.load(ordering: .relaxed) {
             throw listenFault(error, settings.listen.address)
         }

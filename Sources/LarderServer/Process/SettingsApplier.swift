@@ -84,6 +84,18 @@ struct FleetApplier: SettingsApplier {
     }
 }
 
+/// Applies webhooks. Each reload permits requests again to receivers that are gone.
+struct WebhookApplier: SettingsApplier {
+    let webhooks: Webhooks
+
+    func prepare(
+        from old: LarderSettings, to new: LarderSettings
+    ) async throws(CacheError) -> @Sendable () -> Void {
+        let settings = new.webhooks.map(\.settings)
+        return { [webhooks] in webhooks.update(settings) }
+    }
+}
+
 /// Applies the minimum level of the log.
 struct LogApplier: SettingsApplier {
     let level: LiveLogLevel

@@ -19,7 +19,9 @@ import Testing
         "POST /v1/probe", "POST /v1/list", "POST /v1/policy/simulations", "POST /v1/events/tickets",
     ]
     /// Reading routes that need the scope `admin`.
-    private static let confidential: Set<String> = ["GET /v1/configuration", "GET /v1/encryption"]
+    private static let confidential: Set<String> = [
+        "GET /v1/configuration", "GET /v1/encryption", "GET /v1/webhooks",
+    ]
 
     private static func name(_ line: RouteLine) -> String { "\(line.method.rawValue) \(line.pattern)" }
 

@@ -285,6 +285,34 @@ enum Samples {
     static let receipt = ErasureReceipt(
         sequence: 1, erasedAt: time,
         assets: [.init(id: id, nameDigest: String(repeating: "0", count: 64), generation: 3, masterKey: "k1")])
+    static let webhooks = [
+        WebhookReport(settings: WebhookSettings(name: "idle", url: "https://ops.example/?sig=s3cret", keys: [])),
+        WebhookReport(
+            settings: WebhookSettings(name: "ops", url: "https://ops.example/", kinds: [.diskFull], keys: []),
+            state: .failing,
+            figures: WebhookFigures(
+                delivered: 1, failures: 2, expired: 3, dropped: 4, lastAttemptAt: time, lastSuccessAt: time,
+                lastStatus: 503, lastError: "Why."),
+            queued: 5, oldestQueuedAt: time),
+    ]
+    /// The documents of circuits, of disks and of credentials in messages of webhooks.
+    static let circuitEvents = ["media", nil].map { (origin: String?) in
+        webhookData(
+            .circuitOpened(
+                CircuitEvent(
+                    origin: origin, address: "http://a", failuresInARow: 3, pause: .seconds(2), error: "Failed.")))
+    }
+    static let diskEvent = webhookData(
+        .diskFull(DiskEvent(freeBytes: 1, minFreeBytes: 2, usedBytes: 3, hasRefusedWrites: true)))
+    static let credentialsEvents = ["Failed.", nil].map { (error: String?) in
+        webhookData(
+            .credentialsExpiring(CredentialsEvent(origin: "media", kind: "sas", expiresAt: time, error: error)))
+    }
+
+    private static func webhookData(_ content: CacheEvent.Content) -> JSON {
+        WebhookData.json(of: CacheEvent(id: 1, at: time, content: content))
+    }
+
     static let quotaOwners = [QuotaOwner.origin("media"), .tag("promo")]
 
     static let candidates = [SegmentAccount.Queue.main, nil].map { queue in

@@ -31,6 +31,11 @@ import Testing
             rows["policy.tagQuotas.<tag>.\(setting.key)"] = Self.cells(setting, Quota())
         }
 
+        for setting in Setting<WebhookEntry>.all {
+            order.append("webhooks.<name>.\(setting.key)")
+            rows["webhooks.<name>.\(setting.key)"] = Self.cells(setting, WebhookEntry(name: "name"))
+        }
+
         let text = try String(contentsOf: Self.file, encoding: .utf8)
         var expected: [String] = []
         for line in text.components(separatedBy: "\n") {
@@ -73,7 +78,9 @@ import Testing
                     // A beginning, such as `LARDER_ACCESS_JWT_…`.
                     let isKnown =
                         variable.hasSuffix("_")
-                        ? (SettingsSchema.variables + ["LARDER_ORIGINS_"]).contains { $0.hasPrefix(variable) }
+                        ? (SettingsSchema.variables + ["LARDER_ORIGINS_", "LARDER_WEBHOOKS_"]).contains {
+                            $0.hasPrefix(variable)
+                        }
                         : SettingsSchema.variables.contains(variable) || SettingsSchema.isServiceLink(variable)
                             || variable.hasPrefix("LARDER_ORIGINS_") && origins.contains { variable.hasSuffix($0) }
                     #expect(isKnown, "\(folder)/\(name): \(variable)")
