@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run test unit lint files demo readme scenario soak faults fuzz tsan asan fills bench micro eviction conformance media ui monitoring traces accounts client jobs network encryption fleet hosts upstreams api dist deb packaging image packed-image kubernetes
+.PHONY: help setup run test unit lint files demo readme scenario soak faults fuzz tsan asan fills bench micro eviction conformance media ui monitoring traces accounts client jobs webhooks network encryption fleet hosts upstreams api dist deb packaging image packed-image kubernetes
 
 LISTEN ?= 127.0.0.1:8080
 DATA ?= ./larder-data
@@ -137,6 +137,10 @@ accounts: setup ## test origins with accounts, permissions of readers and reload
 jobs: setup ## test pauses, deadlines and times of prefetch jobs with upstreams of limited rates (ONLY=pause,rate)
 	$(RELEASE) --product larder
 	@ONLY='$(ONLY)' scripts/jobs $(LARDER)
+
+webhooks: setup ## test webhooks with a receiver that checks their signatures with another implementation (ONLY=events,outage)
+	$(RELEASE) --product larder
+	@ONLY='$(ONLY)' scripts/webhooks $(LARDER)
 
 client: setup ## test the client commands with a running service and terminals
 	$(RELEASE) --product larder

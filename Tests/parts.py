@@ -92,6 +92,7 @@ def parts(jobs):
         brief("monitoring"),
         brief("client"),
         brief("jobs"),
+        brief("webhooks"),
         brief("encryption", is_timed=False),
         brief("fleet"),
         brief("peers"),

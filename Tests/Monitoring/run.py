@@ -428,7 +428,9 @@ def check_service(check, program, dashboard, is_brief):
         (directory / "media" / f"{number:02}").write_bytes(os.urandom(FILE_SIZE))
     upstream = MediaServer(directory / "nginx", directory / "media")
     (directory / "credentials" / "sas.txt").write_text("sv=2023-11-03&se=2099-01-01T00:00:00Z&sp=r&sig=c2ln\n")
+    (directory / "secret").write_text("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     settings = [
+        f"webhooks.ops.secretFile={directory / 'secret'}", "webhooks.ops.url=https://ops.example/", "webhooks.ops.events=disk.full",
         *SETTINGS, *origin("broken", f"http://127.0.0.1:{free_port()}"), f"credentialsDirectory={directory / 'credentials'}",
         *origin("signed", f"http://127.0.0.1:{upstream.port}", access="public", auth_type="sas", auth_file="sas.txt"),
     ]  # fmt: skip
