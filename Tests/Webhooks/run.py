@@ -5,9 +5,11 @@
     run.py --larder .build/debug/larder --only events,outage
 """
 
+import contextlib
 import dataclasses
 import datetime
 import ipaddress
+import os
 import pathlib
 import signal
 import socket
@@ -25,7 +27,7 @@ MIB = 1 << 20
 KINDS = ["job.ended", "job.atRisk", "circuit.opened", "disk.full", "credentials.expiring"]
 CASES = []
 #: Cases that --brief leaves out.
-SLOW = {"answers"}
+SLOW = {"answers", "full"}
 #: A stop need not wait for load balancers.
 QUICK = "limits.shutdownDelay=1ms"
 
@@ -239,6 +241,38 @@ def stop(check, program, directory):
 
 
 @case
+def full(check, program, directory):
+    """On a disk without a free byte, events are sent from memory, those about the disk included. Needs root."""
+    if os.geteuid():
+        raise checks.Skipped("a small file system needs root")
+    secret, store = new_secret(), directory / "store"
+    receiver, source = Receiver(secret), Source()
+    store.mkdir()
+    mount = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=24m none "$0" && exec "$@"', store]
+    settings = [
+        *hook(directory, receiver.url, secret), "policy.minFreeDisk=0", "policy.capacity=none", QUICK,
+        *origin("broken", f"http://127.0.0.1:{free_port()}", retries=0, circuitBreaker_failures=1),
+    ]  # fmt: skip
+    with Larder(program, directory, source.port, settings, prefix=mount) as service:
+        # The file system exists in the name space of the process only.
+        ballast = pathlib.Path(f"/proc/{service.process.pid}/root{store}/ballast")
+        with contextlib.suppress(OSError), open(ballast, "wb", buffering=0) as file:
+            while file.write(bytes(4096)):
+                pass
+        check.equal(service.call("GET", "/o/media/a.mp4").status, 200, "a read on the full disk")
+        check.eventually(lambda: receiver.of("disk.full"), "no disk.full")
+        service.call("GET", "/o/broken/a.mp4")
+        check.eventually(lambda: receiver.of("circuit.opened"), "no circuit.opened")
+        check("the queue of webhooks could not be written" in service.text(), "the catalog has accepted the events")
+        ballast.unlink()
+        check.eventually(lambda: service.call("GET", "/v1/webhooks").json["queued"] == 0, "events stay queued")
+        service.finished(service.job({"origin": "media", "path": "b.mp4"}))
+        check.eventually(lambda: receiver.of("job.ended"), "no job.ended after the disk has space")
+        check.equal([len(receiver.of(kind)) for kind in ("disk.full", "circuit.opened")], [1, 1], "the numbers of messages")
+    receiver.close()
+
+
+@case
 def answers(check, program, directory):
     """Redirects are not followed, only 2xx accepts; large and slow responses do no harm; 410 ends the requests."""
     with Stage(program, directory, timeout="1s") as stage:
@@ -359,7 +393,7 @@ def reload(check, program, directory):
 
 
 def main():
-    parser = checks.arguments(__doc__, [function.__name__ for function in CASES], brief="without the cases of responses")
+    parser = checks.arguments(__doc__, [function.__name__ for function in CASES], brief="without the responses of receivers and the full disk")
     options = parser.parse_args()
     program = checks.program_of(parser, options)
     results, cases = checks.Checks("webhooks"), {function.__name__: function for function in CASES}
