@@ -48,8 +48,7 @@ enum Larder {
             dependencies: AssetCache.Dependencies(
                 store: store, upstream: pool, services: services, receivers: receivers, clock: ContinuousClock(),
                 wallClock: SlewedClock(), civilClock: SystemWallClock(), random: SystemRandomSource(), logger: logger,
-                events: events,
-                tracer: tracing.tracer, environment: ProcessInfo.processInfo.environment),
+                events: events, tracer: tracing.tracer, environment: ProcessInfo.processInfo.environment),
             settings: settings.cache)
         cache.peers.update(settings.peers(files))
         try await prepare(cache)
