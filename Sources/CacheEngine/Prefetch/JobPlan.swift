@@ -91,7 +91,8 @@ extension PrefetchJobs {
         }
         guard count > 1, error.code != .cancelled else { return error }
         var located = error
-        located.message += " (items[\(index)])"
+        let sentence = error.message.hasSuffix(".") ? error.message.dropLast() : error.message[...]
+        located.message = sentence + " (items[\(index)])."
         return located
     }
 
