@@ -539,7 +539,8 @@ class Stage:
                 Case("with a key", body={"items": [{**own, "key": "chosen"}]}, is_inside=False),
                 Case("a foreign asset", body={"items": [{"assetId": self.made[FOREIGN, "kept.ts"]}]}, is_inside=False),
                 Case("supersede", body={"items": [own], "queue": "q", "supersede": True}, is_inside=False),
-                Case("after a foreign asset", body={"items": [own], "when": {**foreign, "atPercent": 50}}, is_inside=False),
+                Case("after a foreign asset", body={"items": [own], "when": {**foreign, "atPercent": 50}}, is_inside=False,
+                     status=202, fields={"Prefer": "wait=0"}),
                 Case("a dry run", body={"items": [own], "dryRun": True}),
                 Case("a foreign dry run", body={"items": [own, new], "dryRun": True}, is_inside=False),
                 Case("a dry run of a foreign list", body={

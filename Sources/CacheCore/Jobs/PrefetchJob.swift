@@ -187,8 +187,8 @@ struct PrefetchJob: Sendable {
 
     /// Records that the job is running. Its timeout begins with the first call.
     private mutating func start(at now: Moment) {
-        if record.startedAt == nil { limit(startedAt: now.wall, at: now) }
-        record.startedAt = record.startedAt ?? now.wall
+        if record.startedAt == nil { limit(startedAt: now.civil, at: now) }
+        record.startedAt = record.startedAt ?? now.civil
         record.state = .running
     }
 
@@ -441,7 +441,7 @@ struct PrefetchJob: Sendable {
 
     /// Sets `limitAt`. The time that has passed by the wall clock since the start counts, also across a restart.
     private mutating func limit(startedAt: Timestamp, at now: Moment) {
-        limitAt = record.timeout.map { now.uptime + $0 - max(.zero, now.wall.since(startedAt)) }
+        limitAt = record.timeout.map { now.uptime + $0 - max(.zero, now.civil.since(startedAt)) }
     }
 
     /// Returns an item to the front of the queue.
@@ -550,7 +550,7 @@ struct PrefetchJob: Sendable {
     private mutating func conclude(as state: JobState, because error: RecordedError?, at now: Moment) {
         record.state = state
         record.error = error
-        record.finishedAt = now.wall
+        record.finishedAt = now.civil
         touch(at: now)
     }
 

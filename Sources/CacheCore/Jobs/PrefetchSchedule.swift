@@ -14,9 +14,9 @@ package struct PrefetchSchedule: Sendable {
 
     /// A time on all clocks.
     package struct Moment: Hashable, Sendable {
-        /// For records and waits; it does not jump.
+        /// For waits; it does not jump.
         package var wall: Timestamp
-        /// The system's clock, for deadlines, windows and other instants of clients; it can jump.
+        /// The system's clock, for the instants that clients name or see; it can jump.
         package var civil: Timestamp
         /// The uptime, from any fixed origin.
         package var uptime: Duration

@@ -277,8 +277,11 @@ package final class JobSchedules: Sendable {
             (run.result, run.error) = (.failed, RecordedError(error))
             if Self.canPass(error.code) { run.settledAt = stored.run?.settledAt }
         }
-        note(run, of: name, after: stored.run)
-        try await store.save(run, of: name)
+        // In turn: a reading in between would write back the schedule without this run.
+        try await turn.pass { [run] () async throws(CacheError) in
+            note(run, of: name, after: stored.run)
+            try await store.save(run, of: name)
+        }
     }
 
     private func note(_ run: ScheduledRun, of name: String, after last: ScheduledRun?) {
