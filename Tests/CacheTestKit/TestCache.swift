@@ -18,7 +18,7 @@ package final class TestCache: Sendable {
         wallClock: ManualWallClock = ManualWallClock(), disk: any Disk = SystemDisk(), openFileLimit: Int = 256,
         credentialsDirectory: String? = nil, fallbackDirectory: String? = nil, maxQueuedFills: Int = 4096,
         jobConcurrency: Int = 4, jobLimits: PrefetchSchedule.Limits = PrefetchSchedule.Limits(),
-        listWait: Duration = .seconds(300), allowedHosts: [String] = ["127.0.0.1:*"],
+        seed: UInt64 = 1, listWait: Duration = .seconds(300), allowedHosts: [String] = ["127.0.0.1:*"],
         upstream: (CurlWorkerPool) -> any Upstream = { $0 }
     ) throws {
         var logger = Logger(label: "test")
@@ -37,7 +37,7 @@ package final class TestCache: Sendable {
         cache = AssetCache(
             dependencies: AssetCache.Dependencies(
                 store: store, upstream: upstream(pool), clock: ContinuousClock(), wallClock: wallClock,
-                random: SeededChance(), logger: logger),
+                random: SeededChance(seed: seed), logger: logger),
             settings: AssetCache.Settings(
                 policy: policy, absolute: absolute, allowedHosts: HostPatterns(allowedHosts), origins: origins,
                 jobConcurrency: jobConcurrency, jobLimits: jobLimits, credentialsDirectory: credentialsDirectory,

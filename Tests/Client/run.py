@@ -339,6 +339,29 @@ def jobs(stage):
 
 
 @case
+def schedules(stage):
+    """Schedules are written from a file, listed, shown and deleted; a wrong one names the member."""
+    run, file = stage.client.run, stage.directory / "job.json"
+    file.write_text(json.dumps({"items": [{"origin": "media", "path": "song.mp3"}]}))
+    words = ("schedules", "set", "nightly", str(file), "--repeat", "weekly:mon,sun", "--at", "02:30 Europe/Berlin", "--deadline", "3h")
+    status, output, errors = run(*words)
+    stage.check(status == 0 and re.search(r"^repeat +weekly:mon,sun at 02:30 Europe/Berlin$", output, re.M), "set", output + errors)
+    stage.check(re.search(r"^deadline +3h$", output, re.M) and re.search(r"^state +active$", output, re.M), "a new schedule", output)
+    status, output, errors = run("schedules")
+    row = next((line for line in output.splitlines() if line.startswith("nightly")), "")
+    stage.check(status == 0 and "active" in row and "none" in row, "the list", output + errors)
+    status, output, errors = run("schedules", "nightly", "--json")
+    stage.check(status == 0 and json.loads(output)["deadlineSeconds"] == 10800, "one schedule as JSON", output + errors)
+    status, output, errors = run("schedules", "set", "nightly", str(file), "--repeat", "hourly")
+    stage.check(status == 1 and not output and "every:6h" in errors, "a wrong repetition", errors)
+    file.write_text("{")
+    status, output, errors = run("schedules", "set", "nightly", str(file), "--repeat", "daily")
+    stage.check(status == 2 and "is no JSON document" in errors, "a file that is no JSON", errors)
+    stage.check(run("schedules", "delete", "nightly")[0] == 0 and "no schedules" in run("schedules")[1], "delete")
+    stage.check(run("schedules", "delete", "nightly")[0] == 1, "a schedule that does not exist")
+
+
+@case
 def assets(stage):
     """Assets are listed with conditions, an order and a limit."""
     stage.purge_all()

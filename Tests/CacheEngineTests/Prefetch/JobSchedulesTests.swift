@@ -16,8 +16,10 @@ import Testing
         upstream.serve("/a.mp4", LoopbackAsset(size: 100_000))
     }
 
-    private func cache(_ clock: ManualWallClock) throws -> TestCache {
-        try TestCache(directory: directory.path("data"), origins: [TestCache.origin(upstream)], wallClock: clock)
+    /// `seed`: each process makes other identifiers.
+    private func cache(_ clock: ManualWallClock, seed: UInt64 = 1) throws -> TestCache {
+        try TestCache(
+            directory: directory.path("data"), origins: [TestCache.origin(upstream)], wallClock: clock, seed: seed)
     }
 
     private static func rights(
@@ -86,8 +88,8 @@ import Testing
             #expect(try await eventually { try await cache.jobs.count(JobQuery(state: .succeeded)) == 1 })
         }
         clock.advance(by: .seconds(3 * 3600))
-        for _ in 0..<2 {
-            try await cache(clock).run(isOrderly: false) { cache in
+        for seed in [UInt64(2), 3] {
+            try await cache(clock, seed: seed).run(isOrderly: false) { cache in
                 cache.schedules.begin(with: Self.rights())
                 _ = try await run(for: begin + .seconds(3 * 3600), in: cache)
                 #expect(try await cache.jobs.count(JobQuery(label: "s")) == 2)
