@@ -41,7 +41,10 @@ final class ReadPoints: Sendable {
         }
         let jobs = points.withLock { points in
             guard let watches = points[asset] else { return [String]() }
-            return watches.keys.filter { points[asset]?[$0]?.note(range, length: length) == true }.map(\.job)
+            let passed = watches.keys.filter { points[asset]?[$0]?.note(range, length: length) == true }
+            // Reported once: the job looks for its reader again if it could not be changed.
+            for watch in passed { points[asset]?[watch] = nil }
+            return passed.map(\.job)
         }
         for job in jobs { pass.yield(job) }
     }
