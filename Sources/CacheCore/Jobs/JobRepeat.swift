@@ -78,13 +78,12 @@ package enum JobRepeat: Hashable, Sendable {
         let now = now.seconds
         switch self {
         case .every(let seconds):
-            let count = (now - origin.seconds)
+            let count = now - origin.seconds
             let steps = count >= 0 ? count / seconds : (count - seconds + 1) / seconds
             let last = origin.seconds + steps * seconds
             return (Timestamp(seconds: last), Timestamp(seconds: last + seconds))
         case .daily(let time), .weekly(_, let time):
-            let local = now + Int64(rules.offset(at: now))
-            let today = local >= 0 ? local / 86_400 : (local - 86_399) / 86_400
+            let today = rules.day(at: now)
             let instants = (today - 9...today + 9).filter { includes(day: $0) }
                 .map { time.instant(onDay: $0, in: rules) }
             let last = instants.last { $0 <= now } ?? now

@@ -38,10 +38,7 @@ package struct JobSchedule: Hashable, Sendable {
 
     /// Throws `.invalidField("name")` for another form of name.
     package static func check(name: String) throws(CacheError) {
-        let marks = ".-_".utf8
-        guard (1...64).contains(name.utf8.count),
-            name.utf8.allSatisfy({ FieldText.isLetter($0) || FieldText.isDigit($0) || marks.contains($0) })
-        else {
+        guard FieldText.isName(name) else {
             throw .invalid(
                 "name", "The name of a schedule has 1 to 64 of the characters A-Z, a-z, 0-9, '.', '_' and '-'.")
         }

@@ -113,8 +113,7 @@ package struct JobTimes: Hashable, Sendable {
         var spans: [Range<Int64>] = []
         for window in windows {
             guard let rules = zones[window.zone] else { continue }
-            let local = now + Int64(rules.offset(at: now))
-            let today = (local >= 0 ? local : local - 86_399) / 86_400
+            let today = rules.day(at: now)
             for day in today - 1...today + Self.days {
                 if let span = window.span(onDay: day, in: rules), span.upperBound > now { spans.append(span) }
             }

@@ -151,3 +151,12 @@ extension BidirectionalCollection<UInt8> {
         return rest[..<end]
     }
 }
+
+extension FieldText {
+    /// Whether a text can be the name of a queue or of a schedule: 1 to 64 of the characters A–Z, a–z, 0–9, `.`, `_`, `-`.
+    package static func isName(_ text: String) -> Bool {
+        let marks = ".-_".utf8
+        return (1...64).contains(text.utf8.count)
+            && text.utf8.allSatisfy { isLetter($0) || isDigit($0) || marks.contains($0) }
+    }
+}

@@ -115,3 +115,11 @@ extension [UInt8] {
         return Int64(bitPattern: value << shift) >> Int64(shift)
     }
 }
+
+extension ZoneRules {
+    /// The local day of an instant, counted from 1970-01-01.
+    func day(at seconds: Int64) -> Int64 {
+        let local = seconds + Int64(offset(at: seconds))
+        return (local >= 0 ? local : local - 86_399) / 86_400
+    }
+}

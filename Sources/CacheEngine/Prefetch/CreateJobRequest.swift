@@ -116,15 +116,9 @@ package struct CreateJobRequest: Sendable {
             throw .invalid("maxBytesPerSecond", "A rate of at least 1 byte per second is expected here.")
         }
         if let timeout, timeout <= .zero { throw .invalid("timeoutSeconds", "A timeout above zero is expected here.") }
-        if let queue, !Self.isValid(queue: queue) {
+        if let queue, !FieldText.isName(queue) {
             throw .invalid("queue", "A queue name has 1 to 64 of the characters A-Z, a-z, 0-9, '.', '_' and '-'.")
         }
         if supersedes, queue == nil { throw .invalid("supersede", "supersede needs a queue: set queue, too.") }
-    }
-
-    private static func isValid(queue: String) -> Bool {
-        let marks = ".-_".utf8
-        return (1...64).contains(queue.utf8.count)
-            && queue.utf8.allSatisfy { FieldText.isLetter($0) || FieldText.isDigit($0) || marks.contains($0) }
     }
 }
