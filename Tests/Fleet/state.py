@@ -92,7 +92,8 @@ class Fleet:
             if not process.wait_until(node.is_ready):
                 raise process.NotStarted(f"{node.place.name} is not ready:\n{node.last_words()}")
         wait = lambda: all(len(self.state(node)["nodes"]) == len(self.nodes) for node in self.nodes)  # noqa: E731
-        process.wait_until(wait)
+        if not process.wait_until(wait):
+            raise process.NotStarted("not all nodes of the fleet are listed")
         if self.router:
             self.router.start()
 

@@ -3,6 +3,7 @@
 import atexit
 import os
 import pathlib
+import random
 import resource
 import shutil
 import signal
@@ -16,6 +17,8 @@ from . import http, ranges
 #: Seconds until a process answers, and until it ends after SIGTERM.
 LIMIT = 60
 STARTED = []
+#: Sockets whose names reserve ports among all test programs.
+RESERVED = []
 
 
 class NotStarted(Exception):
@@ -23,9 +26,35 @@ class NotStarted(Exception):
 
 
 def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    """A port for a server. No other call in any process gets it while this one runs, and no client's connection has it."""
+    while port := next_port():
+        mark = socket.socket(socket.AF_UNIX)
+        try:
+            mark.bind(f"\0larder-test-port-{port}")
+            with socket.socket() as listener:
+                listener.bind(("", port))
+        except OSError:
+            mark.close()
+            continue
+        RESERVED.append(mark)
+        return port
+    raise NotStarted("No port outside net.ipv4.ip_local_port_range is free.")
+
+
+def server_ports():
+    """Ports that the system does not choose by itself, each once, from a random one on."""
+    low, high = map(int, pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    ports = [port for port in range(10_000, 65_536) if not low <= port <= high]
+    first = random.randrange(len(ports)) if ports else 0
+    yield from ports[first:] + ports[:first]
+
+
+SERVER_PORTS, PORTS_LOCK = server_ports(), threading.Lock()
+
+
+def next_port():
+    with PORTS_LOCK:
+        return next(SERVER_PORTS, None)
 
 
 def is_open(port, host="127.0.0.1"):
@@ -273,7 +302,7 @@ class Larder(Process):
 
     def is_ready(self):
         try:
-            return self.send("GET", "/health/ready").status == 200
+            return self.is_running and self.send("GET", "/health/ready").status == 200
         except (OSError, http.ERROR):
             return False
 
