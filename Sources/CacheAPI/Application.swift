@@ -29,7 +29,8 @@ package func makeApplication(
     let feed = EventFeed(log: cache.events, clock: clock)
     cache.schedules.begin(with: JobSchedules.Rights(live, wallClock: wallClock))
     let router = makeRouter(
-        cache: cache, settings: settings, live: live, source: source, processor: processor, load: load, feed: feed)
+        cache: cache, settings: settings, live: live, source: source, processor: processor, load: load, feed: feed,
+        logger: logger)
     var certificates: CertificateReloader?
     if let tls = settings.tls { certificates = try CertificateReloader(tls, clock: clock, logger: logger) }
     let content = ContentResponder(
@@ -64,7 +65,7 @@ package func makeApplication(
 /// Makes the router with all routes of ``RouteTable`` but those of content.
 func makeRouter(
     cache: AssetCache, settings: APISettings, live: LiveAPISettings, source: any ConfigurationSource,
-    processor: RequestProcessor, load: AdmissionLimits, feed: EventFeed
+    processor: RequestProcessor, load: AdmissionLimits, feed: EventFeed, logger: Logger
 ) -> Router {
     var router = Router()
     let (gate, clock, wallClock) = (processor.gate, processor.clock, processor.gate.wallClock)
@@ -97,6 +98,10 @@ func makeRouter(
     router.mount(OriginController(cache: cache, live: live), gate, limits, budgets)
     router.mount(ServiceController(cache: cache, settings: settings, live: live), gate, limits, budgets)
     router.mount(AccessController(), gate, limits, budgets)
+    router.mount(
+        TokenController(
+            cache: cache, live: live, random: processor.random, wallClock: wallClock, logger: logger), gate, limits,
+        budgets)
     router.mount(WebhookController(webhooks: cache.webhooks), gate, limits, budgets)
     router.mount(ConfigurationController(source: source), gate, limits, budgets)
     router.mount(SignatureController(live: live, content: cache.reader, wallClock: wallClock), gate, limits, budgets)

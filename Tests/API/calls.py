@@ -35,8 +35,12 @@ def operations(document):
 NEED_ETCD = {"getFleetPurge", "prefetchItem", "getFleetDigest"}
 
 
+#: Operations that succeed at a service with tokens only.
+NEED_TOKEN = {"createToken", "getToken", "patchToken", "deleteToken"}
+
+
 class Calls:
-    def __init__(self, document, base_url, upstream):
+    def __init__(self, document, base_url, upstream, token=None):
         self.upstream = upstream
         self.operations = operations(document)
         self.document = document
@@ -44,7 +48,9 @@ class Calls:
         self.faults = []
         self.models = importlib.import_module(f"{PACKAGE}.models")
         self.types = importlib.import_module(f"{PACKAGE}.types")
-        self.client = importlib.import_module(PACKAGE).Client(base_url=base_url, timeout=60)
+        client = importlib.import_module(PACKAGE)
+        options = {"base_url": base_url, "timeout": 60}
+        self.client = client.AuthenticatedClient(token=token, **options) if token else client.Client(**options)
 
     def response(self, name, *arguments, **parameters):
         """The response of an operation, with its parsed body."""
@@ -99,12 +105,41 @@ class Calls:
             self.scrubs()
             self.encryption()
             self.webhooks()
+            expect(self.call("listTokens").items == [], "listTokens: a token")
             self.fleet()
             self.statistics()
             self.nulls()
             self.removals()
-        missing = sorted(set(self.operations) - self.called - NEED_ETCD)
+        missing = sorted(set(self.operations) - self.called - NEED_ETCD - NEED_TOKEN)
         expect(not missing, f"operations without a successful call: {', '.join(missing)}")
+
+    def run_with_tokens(self):
+        """Calls the operations about tokens."""
+        with self.client:
+            self.tokens()
+
+    # Tokens
+
+    def tokens(self):
+        order = self.models.TokenRequest(id="player", scope=self.models.AccessScope.READ, prefixes=["/o/media/"])
+        made = self.call("createToken", body=order, status=201, kind="Token")
+        expect(len(made.token) == 64 and made.source == "api" and made.created_by == "admin", f"createToken: {made}")
+        self.refused("createToken", body=order, status=409, code="conflict")
+        found = self.response("getToken", "player")
+        expect(not found.parsed.token and found.parsed.prefixes == ["/o/media/"], f"getToken: {found.parsed}")
+        self.call("getToken", "player", if_none_match=found.headers["ETag"], status=304)
+        patch = self.models.TokenPatch(max_bytes_per_second=1000)
+        changed = self.call("patchToken", "player", body=patch, if_match=found.headers["ETag"], kind="Token")
+        expect(changed.max_bytes_per_second == 1000 and changed.prefixes == ["/o/media/"], f"patchToken: {changed}")
+        self.refused("patchToken", "player", body=patch, if_match=found.headers["ETag"], status=412, code="preconditionFailed")
+        expect([each.id for each in self.call("listTokens").items] == ["admin", "player"], "listTokens: wrong names")
+        for method, path, name, body in (
+            ("POST", "/v1/tokens", "TokenRequest", {"id": "null", "scope": "read"}), ("PATCH", "/v1/tokens/player", "TokenPatch", {}),
+        ):  # fmt: skip
+            for nested in self.objects_with_null(self.schema(name)):
+                self.null_is_refused(method, path, {**body, **nested})
+        self.call("deleteToken", "player", status=204)
+        self.refused("getToken", "player", status=404, code="notFound")
 
     # Service
 

@@ -26,7 +26,7 @@ class Row:
     #: Whether a permitted request uses the object up, so that each one needs a new object.
     consumes: bool = False
     query: str = ""
-    #: Whether the token must be one of the configuration or of the tokens file.
+    #: Whether the token must be one of the configuration, of the tokens file or of the API.
     needs_entry: bool = False
     body: object = None
     fields: dict = field(default_factory=dict)
@@ -118,6 +118,11 @@ ROWS = {
     "deleteOrigin": Row("admin", "refused", "origin", 204, consumes=True),
     "forgetObservations": Row("admin", "refused", "origin", 204),
     "closeCircuits": Row("admin", "refused", "origin", 204),
+    "listTokens": Row("admin", "checked", "tokens"),
+    "createToken": Row("admin", "checked", "newToken", 201, consumes=True),
+    "getToken": Row("admin", "checked", "token"),
+    "patchToken": Row("admin", "checked", "token", body={"maxBytesPerSecond": 1 << 30}),
+    "deleteToken": Row("admin", "checked", "token", 204, consumes=True),
     "listWebhooks": Row("admin", "refused"),
     "getConfiguration": Row("admin", "refused"),
     "reloadConfiguration": Row("admin", "refused"),

@@ -412,7 +412,7 @@ class Stage:
         return name
 
     def cases_schedules(self, row):
-        return self.of(Case("all"))
+        return self.of(Case("all", also="limited elsewhere"))
 
     def cases_schedule(self, row):
         return self.in_path("name", {
@@ -436,6 +436,37 @@ class Stage:
             "own": maker("own", [own], True), "foreign": maker("foreign", [foreign]),
             "own and foreign": maker("own and foreign", [own, foreign]), "by URL": maker("by URL", [url]),
             "supersede": maker("supersede", [own], queue="q", supersede=True),
+        }  # fmt: skip
+
+    def token(self, *teams):
+        """A token of the API that reads content of teams."""
+        name = f"t-{next(self.numbers)}"
+        body = {"id": name, "scope": "read", "prefixes": [f"/o/media/{team}/" for team in teams]}
+        self.t.vault.keep("readerToken", self.ask("POST", "/v1/tokens", body)["token"])
+        self.held.append(lambda: self.ask("DELETE", f"/v1/tokens/{name}", statuses=(204, 404)))
+        return name
+
+    def cases_tokens(self, row):
+        return self.of(Case("all", query={"limit": 1000}, also="limited elsewhere"))
+
+    def cases_token(self, row):
+        return self.in_path("tokenId", {
+            "own": lambda: self.token(OWN), "foreign": lambda: self.token(FOREIGN), "mixed": lambda: self.token(OWN, FOREIGN),
+        })  # fmt: skip
+
+    def cases_newToken(self, row):
+        def maker(name, is_inside=False, **limits):
+            def make():
+                identity = f"n-{next(self.numbers)}"
+                self.held.append(lambda: self.ask("DELETE", f"/v1/tokens/{identity}", statuses=(204, 404)))
+                return Case(name, body={"id": identity, "scope": "read", **limits}, is_inside=is_inside)
+
+            return make
+
+        return {
+            "own": maker("own", True, prefixes=[PREFIX]), "foreign": maker("foreign", prefixes=[f"/o/media/{FOREIGN}/"]),
+            "own and foreign": maker("own and foreign", prefixes=[PREFIX, f"/o/media/{FOREIGN}/"]),
+            "of the origin": maker("of the origin", origins=["media"]), "of all content": maker("of all content"),
         }  # fmt: skip
 
     def cases_plan(self, row):
@@ -595,6 +626,7 @@ class Stage:
             "fills": {item["fillId"]: item["key"] for item in self.items("/v1/fills")},
             "schedules": {item["name"]: item["createdAt"] for item in self.ask("GET", "/v1/schedules")["items"]},
             "origins": {item["name"]: item for item in self.ask("GET", "/v1/origins")["items"]},
+            "tokens": {item["id"]: item for item in self.items("/v1/tokens")},
             "scrubs": {item["scrubId"]: "present" for item in self.items("/v1/scrubs")},
             "policy": self.ask("GET", "/v1/policy"),
         }

@@ -109,5 +109,7 @@ import Testing
         #expect(evictions.count == (version >= 6 ? 1 : 0))
         let queued = try await catalog.deliveries(of: "ops", limit: 10)
         #expect(queued.map(\.payload) == (version >= 17 ? [#"{"type":"disk.full"}"#] : []))
+        let (schedules, damaged) = try await catalog.schedules()
+        #expect(schedules.map(\.schedule.name) == (version >= 18 ? ["nightly"] : []) && damaged.isEmpty)
     }
 }

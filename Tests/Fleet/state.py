@@ -6,6 +6,7 @@
 """
 
 import concurrent.futures
+import hashlib
 import json
 import pathlib
 import re
@@ -30,7 +31,7 @@ SECRET = "origin-secret-s3cret"
 PARTS = (
     "origins", "conditions", "policy", "sealed", "rotation", "purge", "asset", "soft", "plan", "limits", "down", "maker",
     "peers", "lost", "alone", "isolated", "conflict", "names", "joined", "missed", "unreadable", "restored", "cluster", "user",
-    "gap", "opening", "storm", "leave", "jobs", "jobChanges", "schedules", "jobOwners", "jobLimits", "jobRestart", "jobDeath", "jobLost", "doctor", "speed", "logs",
+    "gap", "opening", "storm", "leave", "jobs", "jobChanges", "schedules", "tokens", "jobOwners", "jobLimits", "jobRestart", "jobDeath", "jobLost", "doctor", "speed", "logs",
 )  # fmt: skip
 #: Parts with another etcd or many nodes: not with --brief.
 LONG = ("isolated", "restored", "cluster", "user", "speed", "missed", "storm", "jobLost")
@@ -74,10 +75,10 @@ class Fleet:
     """Services with one etcd each reaches over a line of its own."""
 
     def __init__(self, program, place, upstream, count=3, members=1, options=(), name="test", settings=(), cluster=None,
-                 has_router=False, environment=None):  # fmt: skip
+                 has_router=False, environment=None, token=None):  # fmt: skip
         self.program, self.place, self.upstream, self.name = program, pathlib.Path(place), upstream, name
         self.place.mkdir(exist_ok=True)
-        self.environment = environment
+        self.environment, self.token = environment, token
         self.key = self.place / "keys"
         self.key.write_text(KEY + "\n")
         self.members = cluster or etcd.cluster(self.place, members, options)
@@ -103,7 +104,7 @@ class Fleet:
         place = self.place / name
         place.mkdir(exist_ok=True)
         urls = endpoints or ",".join(line.url for line in lines)
-        node = process.Larder(self.program, place, None, level="notice", environment=self.environment, settings=[
+        node = process.Larder(self.program, place, None, level="notice", environment=self.environment, token=self.token, settings=[
             f"fleet.etcd.endpoints={urls}", f"fleet.keyFile={self.key}", f"fleet.node={name}", f"fleet.name={self.name}",
             "fleet.maxLag=5s", "fleet.timeout=2s", *self.settings])  # fmt: skip
         node.settings += [f"fleet.advertise={node.url}", *settings]
@@ -785,6 +786,44 @@ class Test:
             reply = self.routed.router.read(f"/{name}/{number}.mp4")
             part(reply.status == 200 and reply.body == self.upstream.body(f"/{name}/{number}.mp4"), f"wrong bytes of {number}",
                  str(reply))  # fmt: skip
+
+    def tokens(self, part):
+        """A token of the API is one of all nodes, until it is revoked; etcd has neither its digest nor its limits."""
+        fleet = Fleet(self.program, self.place / "tokens", self.upstream, 2, name="tokens", cluster=self.fleet.members,
+                      token="secret-of-the-administrator")  # fmt: skip
+        first, second = fleet.nodes
+        first.call("PUT", "/v1/origins/media", {**self.origin, "access": "token"})
+        part.eventually(lambda: second.call("GET", "/v1/origins/media").status == 200, "the origin is not at the other node")
+        made = first.call("POST", "/v1/tokens", {"id": "player", "scope": "read", "prefixes": ["/o/media/tok/"]})
+        part.equal(made.status, 201, "the status of a new token")
+        secret = made.json["token"]
+
+        def status(node, name="tok/a.mp4"):
+            return node.send("GET", f"/o/media/{name}", {"Authorization": f"Bearer {secret}"}).status
+
+        for node in fleet.nodes:
+            part.eventually(lambda node=node: status(node) == 200, "the token is not valid at a node")
+            part.equal(status(node, "other.mp4"), 403, "the status outside its limits")
+        part.equal(second.call("POST", "/v1/tokens", {"id": "player", "scope": "read"}).status, 409, "a second token of that name")
+        entries = self.fleet.members[0].entries("/larder/tokens/state/tokens/")
+        digest = hashlib.sha256(secret.encode()).hexdigest().encode()
+        part(list(entries) == ["/larder/tokens/state/tokens/player"], f"etcd has {list(entries)}")
+        part(all(digest not in value and b"tok/" not in value for value in entries.values()), "etcd has the digest of the token")
+        tag = second.call("GET", "/v1/tokens/player").fields["etag"]
+        part.equal(tag, made.fields["etag"], "the tag at the other node")
+        changed = second.call("PATCH", "/v1/tokens/player", {"prefixes": ["/o/media/new/"]}, {"If-Match": tag})
+        part.equal(changed.status, 200, "the status of a change at the other node")
+        for node in fleet.nodes:
+            part.eventually(lambda node=node: status(node) == 403, "a node keeps the old limits")
+        first.kill()
+        part.equal(second.call("DELETE", "/v1/tokens/player").status, 204, "the status of the removal")
+        part.equal(status(second, "new/a.mp4"), 401, "the status at once after it")
+        first.start()
+        part.equal(status(first, "new/a.mp4"), 401, "that at a node that was down")
+        part.equal([item["id"] for item in first.get("/v1/tokens")["items"]], ["admin"], "the tokens after it")
+        # Its etcd is that of the other parts.
+        for node in fleet.nodes:
+            node.kill()
 
     def jobOwners(self, part):
         """With a router each item is fetched by the owner of its asset, and only once."""

@@ -56,6 +56,53 @@ struct ReaderDirectoryTests {
         #expect(directory.reader(ofBearer: "t2", at: now) == .revoked)
     }
 
+    private func token(_ id: String, _ secret: String, _ scope: String = "read") throws -> APIToken {
+        let entry = try #require(
+            try file(#"{"tokens":[{"id":"\#(id)","scope":"\#(scope)","sha256":"\#(digest(secret))"}]}"#).entries.first)
+        return APIToken(entry: entry, createdAt: now, createdBy: "admin")
+    }
+
+    @Test("Tokens of the API have effect beside those of the file, which win")
+    func tokensOfTheAPI() throws {
+        let directory = ReaderDirectory()
+        directory.update(api: [try token("a", "t1", "write")], version: 1)
+        #expect(directory.hasReaders && directory.reader(ofBearer: "t1", at: now).reader?.scope == .write)
+        #expect(directory.reader(named: "a", at: now)?.scope == .write)
+
+        // An update that comes late has no effect.
+        directory.update(api: [try token("a", "t1"), try token("b", "t2"), try token("c", "t3")], version: 3)
+        directory.update(api: [], version: 2)
+        #expect(directory.reader(ofBearer: "t2", at: now).reader?.id == "b")
+
+        // An entry of the file overrides one of its name, and one of its digest.
+        directory.update(
+            file: try file(
+                #"{"tokens":[{"id":"b","scope":"read","sha256":"\#(digest("f1"))"},"#
+                    + #"{"id":"x","scope":"read","sha256":"\#(digest("t3"))"}]}"#))
+        #expect(directory.reader(ofBearer: "t2", at: now) == .revoked)
+        #expect(directory.reader(ofBearer: "t3", at: now).reader?.id == "x")
+        let listed = directory.tokens.map { "\($0.reader.id) \($0.source) \($0.isOverridden)" }
+        #expect(listed == ["a api false", "b file false", "b api true", "c api true", "x file false"])
+        directory.update(adminToken: "boss", readToken: nil)
+        directory.update(api: [try token("admin", "t4")], version: 4)
+        #expect(directory.reader(ofBearer: "t4", at: now) == .unknown)
+        #expect(directory.reader(ofBearer: "boss", at: now).reader?.scope == .admin)
+
+        directory.update(file: nil)
+        directory.update(api: [], version: 5)
+        #expect(directory.reader(ofBearer: "t1", at: now) == .revoked)
+    }
+
+    @Test("The stored form of a token of the API has its digest, and is read again")
+    func storedTokensOfTheAPI() throws {
+        let made = try token("a", "t1", "sign")
+        #expect(try APIToken(document: made.document) == made)
+        #expect(made.document.contains(digest("t1")) && !made.document.contains("t1\""))
+        for text in ["", "{}", #"{"token":{"id":"a"},"createdAt":"2026-01-01T00:00:00Z"}"#] {
+            #expect(throws: CacheError.self) { try APIToken(document: text) }
+        }
+    }
+
     @Test("A removed token is known for 90 days, also to the next process")
     func removedTokens() throws {
         let first = ReaderDirectory()

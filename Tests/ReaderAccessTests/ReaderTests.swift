@@ -35,6 +35,42 @@ struct ReaderTests {
         #expect(!reader.limits.admits(origin: "media", path: path))
     }
 
+    @Test("A reader has at most the rights of another one")
+    func rights() {
+        let end = Timestamp(seconds: 1_800_000_000)
+        let boss = Reader(id: "boss", scope: .admin)
+        #expect(boss.member(exceededBy: Reader(id: "x", scope: .admin, isSharedCache: true)) == nil)
+        #expect(Reader(id: "w", scope: .write).member(exceededBy: boss) == "scope")
+        #expect(Reader(id: "w", scope: .sign).member(exceededBy: Reader(id: "x", scope: .read)) == "scope")
+        let own = Reader(
+            id: "own", scope: .admin, prefixes: ["/o/media/a/"], expiresAt: end, maxBytesPerSecond: 10,
+            maxSignatureSeconds: 60)
+        func other(
+            _ scope: AccessScope = .read, prefixes: [String]? = ["/o/media/a/b/"], until: Timestamp? = end,
+            rate: Int64? = 10, validity: Int64? = nil, shared: Bool = false
+        ) -> Reader {
+            Reader(
+                id: "x", scope: scope, prefixes: prefixes, expiresAt: until, maxBytesPerSecond: rate,
+                maxSignatureSeconds: validity, isSharedCache: shared)
+        }
+        #expect(own.member(exceededBy: own) == nil && own.member(exceededBy: other()) == nil)
+        #expect(own.member(exceededBy: other(prefixes: nil)) == "prefixes")
+        #expect(own.member(exceededBy: other(prefixes: ["/o/media/"])) == "prefixes")
+        #expect(own.member(exceededBy: other(prefixes: [])) == nil)
+        #expect(own.member(exceededBy: other(until: nil)) == "expiresAt")
+        #expect(own.member(exceededBy: other(until: end + .milliseconds(1))) == "expiresAt")
+        #expect(own.member(exceededBy: other(rate: nil)) == "maxBytesPerSecond")
+        #expect(own.member(exceededBy: other(rate: 11)) == "maxBytesPerSecond")
+        #expect(own.member(exceededBy: other(.sign)) == "maxSignatureSeconds")
+        #expect(own.member(exceededBy: other(.sign, validity: 61)) == "maxSignatureSeconds")
+        #expect(own.member(exceededBy: other(.sign, validity: 60)) == nil)
+        #expect(own.member(exceededBy: other(shared: true)) == "sharedCache")
+        let ofOrigin = Reader(id: "o", scope: .admin, origins: ["media"])
+        #expect(ofOrigin.member(exceededBy: other()) == nil)
+        #expect(ofOrigin.member(exceededBy: Reader(id: "x", scope: .read, origins: ["media", "films"])) == "origins")
+        #expect(ofOrigin.member(exceededBy: Reader(id: "x", scope: .read, prefixes: ["/o/media"])) == "origins")
+    }
+
     @Test("The boundary of a prefix is that of its text")
     func boundary() {
         let reader = Reader(id: "a", scope: .read, prefixes: ["/o/media/pub"])

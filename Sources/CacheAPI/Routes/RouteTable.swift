@@ -17,6 +17,7 @@ package struct RouteTable: Sendable {
         + EventController.routes.map(\.line) + ServiceController.routes.map(\.line)
         + ConfigurationController.routes.map(\.line)
         + DashboardController.routes.map(\.line) + AccessController.routes.map(\.line)
+        + TokenController.routes.map(\.line)
         + WebhookController.routes.map(\.line)
 
     /// The names of the methods of all paths.

@@ -71,7 +71,7 @@ struct ScheduleController: Controller {
             guard live.values.access.directory.reader(named: reader.id, at: wallClock.now()) == reader else {
                 throw CacheError(
                     .tokenScope,
-                    "A schedule needs a token of the configuration or of the tokens file: \(reader.id) is none, and its present rights cannot be asked for later."
+                    "A schedule needs a token of the configuration, the tokens file or the API: \(reader.id) is none, and its present rights cannot be asked for later."
                 )
             }
             order.job.owner = reader.owner

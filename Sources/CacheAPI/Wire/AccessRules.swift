@@ -32,24 +32,28 @@ package struct AccessRules: Sendable {
     package let directory: ReaderDirectory
     /// The keys of signed content URLs; nil: signed URLs are not accepted.
     package let signatures: ContentSignatures?
-    /// Whether no token is required: no token is configured. It does not depend on the content of the tokens file, so
-    /// that an empty file does not open the service.
-    package let isOpen: Bool
+    /// Whether no token is configured. It does not depend on the content of the tokens file, so that an empty file does not
+    /// open the service.
+    private let hasNoSources: Bool
+    /// Whether no token is required: none is configured, and there is none of the API.
+    package var isOpen: Bool { hasNoSources && !directory.hasReaders }
     /// Without tokens: whether requests under any host name are allowed.
     private let allowsAnyHost: Bool
 
     /// - Parameters:
     ///   - directory: The accepted tokens.
     ///   - signatures: The keys of signed content URLs.
-    ///   - isOpen: Whether no token is required, and only local host names are allowed. Nil: if `directory` is empty.
+    ///   - hasNoSources: Whether no token is configured. Without one in the directory, too, no token is required, and only
+    ///     local host names are allowed.
     ///   - allowUnauthenticated: Without tokens, allows requests under any host name.
     package init(
-        _ directory: ReaderDirectory = ReaderDirectory(), signatures: ContentSignatures? = nil, isOpen: Bool? = nil,
+        _ directory: ReaderDirectory = ReaderDirectory(), signatures: ContentSignatures? = nil,
+        hasNoSources: Bool = true,
         allowUnauthenticated: Bool = false
     ) {
         self.directory = directory
         self.signatures = signatures
-        self.isOpen = isOpen ?? !directory.hasReaders
+        self.hasNoSources = hasNoSources
         allowsAnyHost = allowUnauthenticated
     }
 

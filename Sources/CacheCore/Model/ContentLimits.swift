@@ -50,6 +50,13 @@ package struct ContentLimits: Hashable, Sendable {
     /// Whether all keys with this prefix are inside the limits. The prefix must contain the whole name of the origin.
     package func permits(allBelow prefix: String) -> Bool { !prefix.contains("?") && permits(path: prefix) }
 
+    /// Whether all content inside the other limits is inside these.
+    package func confine(_ other: ContentLimits) -> Bool {
+        guard isLimited else { return true }
+        if let prefixes = other.prefixes, prefixes.allSatisfy({ permits(allBelow: $0) }) { return true }
+        return other.origins?.allSatisfy { permits(allBelow: "/o/\($0)/") } ?? false
+    }
+
     /// Whether the asset with the key is inside the limits. A key that the client has chosen has no path; it is outside.
     package func permits(key: String) -> Bool {
         // Behind the path there can be a digest of the query, and a mark of the variant.

@@ -196,6 +196,7 @@ package final class AssetCache: Sendable {
     /// Loads the policy and the origins from the catalog; call it once, before the first request is served.
     package func prepare() async throws(CacheError) {
         try await configuration.loadPolicy()
+        try await configuration.loadTokens()
         let catalog = context.store.catalog
         if let form = try await catalog.segmentForm() { context.space.begin(as: form) }
         context.space.with { $0.pinned.formUnion(catalog.pinned) }  // first, or their segments could be evicted

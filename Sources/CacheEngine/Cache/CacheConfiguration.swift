@@ -2,10 +2,11 @@ package import CacheCore
 import CacheStore
 import Logging
 
-/// The policy in force and the mounted origins. Each change is stored.
+/// The policy in force, the mounted origins and the tokens of the API. Each change is stored.
 package final class CacheConfiguration: Sendable {
     let context: EngineContext
     let origins: OriginTable
+    package let tokens = TokenTable()
     /// The settings of the configuration.
     let live: LiveCacheSettings
     /// Guards the policy in force.

@@ -36,6 +36,23 @@ extension AssetCache {
         return RevisedPolicy(settings: settings, revision: try await fleet.save(settings, if: precondition))
     }
 
+    /// Stores the document of a token of the API, in a fleet for all nodes; returns its revision. Throws `.preconditionFailed` if the precondition
+    /// does not hold, `.conflict` if there are too many tokens, and `.fleetUnavailable`.
+    package func setToken(
+        _ id: String, _ document: String, if precondition: Precondition
+    ) async throws(CacheError) -> Int64 {
+        guard let fleet else { return try await configuration.setToken(id, document, if: precondition) }
+        return try await fleet.saveToken(id, document, if: precondition)
+    }
+
+    /// Deletes a token of the API. Throws as ``setToken(_:_:if:)``.
+    package func deleteToken(_ id: String, if precondition: Precondition) async throws(CacheError) {
+        guard let fleet, fleet.definesToken(id) else {
+            return try await configuration.deleteToken(id, if: precondition)
+        }
+        try await fleet.deleteToken(id, if: precondition)
+    }
+
     /// Purges as requested; in a fleet all nodes do. Returns the report of this node, and the number of the fleet's purge.
     /// Without a fleet and for a dry run, the report has a hint if it selects nothing.
     package func purge(
@@ -103,6 +120,24 @@ extension FleetMember {
 
     func deleteOrigin(_ name: String, if precondition: Precondition) async throws(CacheError) {
         _ = try await desired.deleteOrigin(name, if: precondition)
+        await applyOwnChange()
+    }
+
+    /// Whether the fleet defines the token.
+    func definesToken(_ id: String) -> Bool { state.withLock { $0.record?.tokens?[id] != nil } }
+
+    /// Stores a token of the API for all nodes; returns its revision.
+    func saveToken(_ id: String, _ document: String, if precondition: Precondition) async throws(CacheError) -> Int64 {
+        try configuration.tokens.check(id, document)
+        let present = configuration.tokens[id]?.revision
+        let condition = try inFleet(precondition, present: present, isOfFleet: definesToken(id))
+        let revision = try await desired.saveToken(id, document, if: condition)
+        await applyOwnChange()
+        return revision
+    }
+
+    func deleteToken(_ id: String, if precondition: Precondition) async throws(CacheError) {
+        try await desired.deleteToken(id, if: precondition)
         await applyOwnChange()
     }
 

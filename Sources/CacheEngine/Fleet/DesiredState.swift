@@ -3,12 +3,13 @@ import CacheStore
 import Cryptography
 import EtcdClient
 
-/// The desired state of a fleet in etcd: origins, policy, purges and nodes. Thread-safe.
+/// The desired state of a fleet in etcd: origins, policy, tokens, purges and nodes. Thread-safe.
 ///
 /// | key below `/larder/FLEET/` | value |
 /// |---|---|
 /// | `state/origins/NAME` | ``StoredSettings`` of an origin, sealed with a key of the nodes |
 /// | `state/policy` | ``StoredSettings`` of the policy |
+/// | `state/tokens/ID` | the document of a token of the API, without its secret, sealed with a key of the nodes |
 /// | `state/purges/NUMBER` | ``FleetPurge``, for seven days |
 /// | `state/identity` | a random text, which the first node stores |
 /// | `state/purge` | number and identifier of the last purge |
@@ -16,7 +17,7 @@ import EtcdClient
 /// | `jobs/…` | ``FleetJobStore`` |
 /// | `schedules/…` | ``FleetSchedules`` |
 ///
-/// The revision of an origin or the policy is that of etcd, so that `If-Match` works at each node.
+/// The revision of an origin, a token or the policy is that of etcd, so that `If-Match` works at each node.
 final class DesiredState: Sendable {
     /// The state at one revision.
     struct Snapshot: Sendable {
@@ -30,6 +31,8 @@ final class DesiredState: Sendable {
         var purges: [(number: Int64, value: [UInt8])] = []
         /// Revisions by name.
         var origins: [String: Int64] = [:]
+        /// Revisions by identifier.
+        var tokens: [String: Int64] = [:]
         /// The stored text; nil: the fleet has no policy.
         var policy: Revised<String>?
         var nodes: [FleetNode] = []
@@ -72,6 +75,7 @@ final class DesiredState: Sendable {
     /// The prefix of the keys whose change concerns all nodes.
     var statePrefix: String { root + "state/" }
     private var originsPrefix: String { root + "state/origins/" }
+    private var tokensPrefix: String { root + "state/tokens/" }
     private var identityKey: String { root + "state/identity" }
     private var policyKey: String { root + "state/policy" }
     private var purgesPrefix: String { root + "state/purges/" }
@@ -112,8 +116,9 @@ final class DesiredState: Sendable {
             EtcdTransaction([
                 .get(lastPurgeKey), .range(from: purgeKey(number + 1), to: end, limit: Self.batch),
                 .list(originsPrefix, keysOnly: true), .get(policyKey), .list(nodesPrefix), .get(identityKey),
+                .list(tokensPrefix, keysOnly: true),
             ]))
-        guard result.entries.count == 6 else { throw EtcdClient.malformed }
+        guard result.entries.count == 7 else { throw EtcdClient.malformed }
         var snapshot = Snapshot(revision: result.revision)
         snapshot.identity = result.entries[5].first.map { String(decoding: $0.value, as: UTF8.self) }
         if let last = result.entries[0].first { (snapshot.lastPurge, snapshot.lastPurgeID) = try Self.purge(in: last) }
@@ -121,14 +126,18 @@ final class DesiredState: Sendable {
             guard let number = Int64(entry.key.dropFirst(purgesPrefix.count)) else { continue }
             snapshot.purges.append((number, entry.value))
         }
-        for entry in result.entries[2] {
-            snapshot.origins[String(entry.key.dropFirst(originsPrefix.count))] = entry.revision
-        }
+        snapshot.origins = Self.revisions(result.entries[2], below: originsPrefix)
+        snapshot.tokens = Self.revisions(result.entries[6], below: tokensPrefix)
         if let entry = result.entries[3].first {
             snapshot.policy = Revised(value: String(decoding: entry.value, as: UTF8.self), revision: entry.revision)
         }
         snapshot.nodes = nodes(in: result.entries[4])
         return snapshot
+    }
+
+    /// The revisions by the part of the key behind the prefix.
+    private static func revisions(_ entries: [EtcdEntry], below prefix: String) -> [String: Int64] {
+        Dictionary(entries.map { (String($0.key.dropFirst(prefix.count)), $0.revision) }) { $1 }
     }
 
     /// The nodes with a live lease, in the order of their names.
@@ -160,22 +169,43 @@ final class DesiredState: Sendable {
         _ names: [String]
     ) async throws(CacheError) -> (origins: [Revised<Origin>], faults: [String: String]) {
         var (origins, faults): ([Revised<Origin>], [String: String]) = ([], [:])
-        var rest = names[...]
-        while !rest.isEmpty {
-            let batch = rest.prefix(Self.batch)
-            rest = rest.dropFirst(Self.batch)
-            let result = try await etcd.commit(EtcdTransaction(batch.map { .get(originsPrefix + $0) }))
-            for entry in result.entries.joined() {
-                let name = String(entry.key.dropFirst(originsPrefix.count))
-                do throws(CacheError) {
-                    let settings = try StoredSettings.origin(String(decoding: try opened(entry), as: UTF8.self))
-                    origins.append(Revised(value: Origin(name: name, settings: settings), revision: entry.revision))
-                } catch {
-                    faults[name] = error.code == .fleetConflict ? error.message : Self.isLater
-                }
+        for entry in try await entries(names, below: originsPrefix) {
+            let name = String(entry.key.dropFirst(originsPrefix.count))
+            do throws(CacheError) {
+                let settings = try StoredSettings.origin(String(decoding: try opened(entry), as: UTF8.self))
+                origins.append(Revised(value: Origin(name: name, settings: settings), revision: entry.revision))
+            } catch {
+                faults[name] = error.code == .fleetConflict ? error.message : Self.isLater
             }
         }
         return (origins, faults)
+    }
+
+    /// The present documents of these tokens, and the identifiers of those that no key of this node opens. One that was
+    /// deleted meanwhile is left out.
+    func tokens(_ ids: [String]) async throws(CacheError) -> (tokens: [StoredToken], unreadable: [String]) {
+        var (tokens, unreadable): ([StoredToken], [String]) = ([], [])
+        for entry in try await entries(ids, below: tokensPrefix) {
+            let id = String(entry.key.dropFirst(tokensPrefix.count))
+            if let document = try? opened(entry) {
+                tokens.append(
+                    StoredToken(id: id, document: String(decoding: document, as: UTF8.self), revision: entry.revision))
+            } else {
+                unreadable.append(id)
+            }
+        }
+        return (tokens, unreadable)
+    }
+
+    /// The entries with these names, read in batches.
+    private func entries(_ names: [String], below prefix: String) async throws(CacheError) -> [EtcdEntry] {
+        var (entries, rest): ([EtcdEntry], ArraySlice) = ([], names[...])
+        while !rest.isEmpty {
+            let result = try await etcd.commit(EtcdTransaction(rest.prefix(Self.batch).map { .get(prefix + $0) }))
+            rest = rest.dropFirst(Self.batch)
+            entries += result.entries.joined()
+        }
+        return entries
     }
 
     static let isLater = "Its settings are of another version of Larder: use one version in the fleet."
@@ -204,6 +234,18 @@ final class DesiredState: Sendable {
     func save(_ policy: PolicySettings, if precondition: Precondition) async throws(CacheError) -> Int64 {
         let value = Array(StoredSettings.text(of: policy).utf8)
         return try await change(policyKey, .put(policyKey, value), if: precondition)
+    }
+
+    /// Stores the document of a token of the API; returns its revision. Throws `.preconditionFailed` if the precondition does
+    /// not hold.
+    func saveToken(_ id: String, _ document: String, if precondition: Precondition) async throws(CacheError) -> Int64 {
+        let key = tokensPrefix + id
+        return try await change(key, .put(key, try sealed(Array(document.utf8), as: key)), if: precondition)
+    }
+
+    /// Deletes a token of the API. Throws `.preconditionFailed` if the precondition does not hold.
+    func deleteToken(_ id: String, if precondition: Precondition) async throws(CacheError) {
+        _ = try await change(tokensPrefix + id, .delete(tokensPrefix + id), if: precondition)
     }
 
     /// Stores a purge; returns its number. Throws `.payloadTooLarge` if it exceeds the limit of etcd.
@@ -281,11 +323,13 @@ final class DesiredState: Sendable {
         return sealed
     }
 
+    static let isSealed = "cannot be decrypted with a key of fleet.keyFile of this node."
+
     /// Throws `.fleetConflict` without the key.
     func opened(_ entry: EtcdEntry) throws(CacheError) -> [UInt8] {
         for key in keys.withLock(\.self) {
             if let plain = key.opened(entry.value, authenticating: Array(entry.key.utf8)) { return plain }
         }
-        throw CacheError(.fleetConflict, "Its settings cannot be decrypted with a key of fleet.keyFile of this node.")
+        throw CacheError(.fleetConflict, "Its settings \(Self.isSealed)")
     }
 }

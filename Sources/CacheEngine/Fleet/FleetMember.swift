@@ -73,8 +73,8 @@ package final class FleetMember: Sendable {
     }
 
     static let interval = Duration.seconds(3)
-    /// The name of the policy among the faults; no origin can have it.
-    private static let policyName = "(policy)"
+    /// The names of the policy and of the tokens among the faults; no origin can have them.
+    private static let (policyName, tokensName) = ("(policy)", "(tokens)")
     private static let isConfigured = "The configuration file of this node defines it, too: remove it there."
     /// The longest time for an attempt to read the state, and for the questions to other nodes.
     private static let decisionReserve = Duration.seconds(15)
@@ -238,22 +238,42 @@ package final class FleetMember: Sendable {
         let configured = snapshot.origins.keys.filter(configuration.isConfigured)
         for name in configured { record.origins[name] = nil }
         let changed = snapshot.origins.filter { record.origins[$0.key] != $0.value && !configured.contains($0.key) }
-        let removed = Set(record.origins.keys).subtracting(snapshot.origins.keys)
-        var (origins, faults) =
-            changed.isEmpty ? ([], [:]) : try await desired.origins(changed.keys.sorted())
+        var (changes, faults) = (FleetChanges(), [String: String]())
+        changes.removedOrigins = Set(record.origins.keys).subtracting(snapshot.origins.keys)
+        if !changed.isEmpty { (changes.origins, faults) = try await desired.origins(changed.keys.sorted()) }
         for name in configured { faults[name] = Self.isConfigured }
-        let policy = policy(in: snapshot, besides: record.policy, &faults)
-        for origin in origins { record.origins[origin.value.name] = origin.revision }
-        for name in removed { record.origins[name] = nil }
-        record.policy = policy?.revision ?? record.policy
+        changes.policy = policy(in: snapshot, besides: record.policy, &faults)
+        for origin in changes.origins { record.origins[origin.value.name] = origin.revision }
+        for name in changes.removedOrigins { record.origins[name] = nil }
+        record.policy = changes.policy?.revision ?? record.policy
+        try await readTokens(of: snapshot, &record, &changes, &faults)
         if record != state.withLock({ $0.record }) {
-            let unusable = try await configuration.adopt(record, origins, removing: removed, policy)
+            let unusable = try await configuration.adopt(record, changes)
             faults.merge(unusable) { $1 }
         }
         note(
             faults,
             keeping: { snapshot.origins[$0] != nil && changed[$0] == nil && !self.configuration.isConfigured($0) },
             in: record)
+    }
+
+    /// Reads the changed tokens of the API. Those that this node cannot read have no effect here, and are a fault.
+    private func readTokens(
+        of snapshot: DesiredState.Snapshot, _ record: inout FleetRecord, _ changes: inout FleetChanges,
+        _ faults: inout [String: String]
+    ) async throws(CacheError) {
+        let applied = record.tokens ?? [:]
+        guard applied != snapshot.tokens else { return }
+        let changed = snapshot.tokens.filter { applied[$0.key] != $0.value }
+        let (tokens, unreadable) = try await desired.tokens(changed.keys.sorted())
+        changes.tokens = tokens
+        // A token that was replaced by an unreadable one is no longer valid.
+        changes.removedTokens = Set(applied.keys).subtracting(snapshot.tokens.keys).union(unreadable)
+        if !unreadable.isEmpty {
+            faults[Self.tokensName] = "The tokens \(unreadable.joined(separator: ", ")) \(DesiredState.isSealed)"
+        }
+        record.tokens = applied.filter { !changes.removedTokens.contains($0.key) }
+            .merging(tokens.map { ($0.id, $0.revision) }) { $1 }
     }
 
     /// The policy of the fleet if it has changed. One of another version is a fault.

@@ -7,6 +7,7 @@ enum Migrations {
         ("v1", v1), ("v2", v2), ("v3", v3), ("v4", v4), ("v5", v5), ("v6", v6), ("v7", v7), ("v8", v8),
         ("v9", v9), ("v10", v10), ("v11", v11), ("v12", v12), ("v13", v13), ("v14", v14), ("v15", v15),
         ("v16", v16), ("v17", v17), ("v18", v18),
+        ("v19", v19),
     ]
 
     /// A GRDB migrator with all migrations.
@@ -321,6 +322,15 @@ enum Migrations {
             revision INTEGER NOT NULL,
             sealed_schedule BLOB NOT NULL,
             run TEXT
+        ) STRICT;
+        """
+
+    /// Tokens of the API.
+    private static let v19 = """
+        CREATE TABLE tokens (
+            id TEXT PRIMARY KEY NOT NULL,
+            revision INTEGER NOT NULL,
+            document TEXT NOT NULL
         ) STRICT;
         """
 }

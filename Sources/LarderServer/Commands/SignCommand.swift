@@ -28,7 +28,7 @@ struct SignCommand: ClientCommand {
 
     var needs: [String] { ["POST /v1/signatures"] }
 
-    func validate() throws { _ = try TokenNewCommand.duration(expires, option: "--expires") }
+    func validate() throws { _ = try TokenRights.duration(expires, option: "--expires") }
 
     func perform(_ client: ServiceClient) throws {
         let signed: APIDocument<SignedURLDocument> = try client.document(
@@ -39,7 +39,7 @@ struct SignCommand: ClientCommand {
     /// The body of the request: `SignatureRequest` of the API.
     var body: JSON {
         get throws {
-            let validity = try TokenNewCommand.duration(expires, option: "--expires")
+            let validity = try TokenRights.duration(expires, option: "--expires")
             return JSON(present: [
                 "path": .string(path), "scope": .string(scope.rawValue), "form": .string(form.rawValue),
                 "expiresInSeconds": .seconds(validity), "kid": kid.map(JSON.string),

@@ -4,30 +4,18 @@ import Foundation
 import ReaderAccess
 import WebTokens
 
-/// `larder token`: makes tokens for the tokens file.
-struct TokenCommand: ParsableCommand {
+/// `larder token`: makes tokens for the tokens file, and lists, makes, changes and revokes those of a running service.
+struct TokenCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "token", abstract: "Make tokens of readers.", subcommands: [TokenNewCommand.self])
+        commandName: "token", abstract: "Make, list, change and revoke tokens.",
+        subcommands: [
+            TokenNewCommand.self, TokenListCommand.self, TokenCreateCommand.self, TokenChangeCommand.self,
+            TokenRevokeCommand.self,
+        ])
 }
 
-/// `larder token new`: makes a random token and its entry in the tokens file.
-///
-/// The file contains the SHA-256 of the token only. Exit status 1 if the file cannot be read or written.
-struct TokenNewCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "new", abstract: "Make a token and print it; nothing else keeps it.",
-        discussion: """
-            With --file the entry is added to the tokens file; a running service reads it within two seconds. Without \
-            --file the second line of the output is the entry. With --subject the reader is a client certificate, and \
-            there is no token.
-            """)
-
-    @Option(name: .long, help: "Name of the reader in logs and statistics.")
-    var id: String
-
-    @Option(name: .long, help: "Permissions: read, write, sign (signed URLs only) or admin.")
-    var scope: AccessScope
-
+/// The rights of a token, beside its scope.
+struct TokenRights: ParsableArguments {
     @Option(name: .long, help: ArgumentHelp("Origin that the reader may access; repeatable.", valueName: "name"))
     var origin: [String] = []
 
@@ -35,12 +23,6 @@ struct TokenNewCommand: ParsableCommand {
         name: .long,
         help: ArgumentHelp("Beginning of the paths that the reader may access; repeatable.", valueName: "/o/…"))
     var prefix: [String] = []
-
-    @Option(
-        name: .long,
-        help: ArgumentHelp(
-            "Name of a client certificate: CN=…, DNS:…, URI:… or EMAIL:…; repeatable.", valueName: "name"))
-    var subject: [String] = []
 
     @Option(name: .long, help: ArgumentHelp("Validity from now on, such as 30d.", valueName: "duration"))
     var expires: String?
@@ -56,6 +38,56 @@ struct TokenNewCommand: ParsableCommand {
 
     @Flag(name: .long, help: "The reader is a shared cache that authorizes its own clients; it may reuse responses.")
     var sharedCache = false
+
+    /// The members of an entry. Throws `ValidationError` for an invalid duration.
+    func members(at now: Timestamp) throws -> JSON {
+        let end = try expires.map { now + (try Self.duration($0, option: "--expires")) }
+        let validity = try maxSignature.map { try Self.duration($0, option: "--max-signature") }
+        return JSON(present: [
+            "origins": origin.isEmpty ? nil : .array(origin.map(JSON.string)),
+            "prefixes": prefix.isEmpty ? nil : .array(prefix.map(JSON.string)),
+            "expiresAt": end.map { .string(RFC3339.format($0)) },
+            "maxBytesPerSecond": maxBytesPerSecond.map(JSON.integer),
+            "maxSignatureSeconds": validity.map { .integer(Int64($0.inSeconds)) },
+            "sharedCache": sharedCache ? .bool(true) : nil,
+        ])
+    }
+
+    /// The duration of an option, such as `30d`.
+    static func duration(_ text: String, option: String) throws -> Duration {
+        let codec = SettingCodec<Duration>.duration(example: "30d")
+        guard let duration = codec.parse(text), duration >= .seconds(1), duration <= .seconds(315_360_000) else {
+            throw ValidationError("\(option) must be a duration from 1s to 3650d, such as 30d.")
+        }
+        return duration
+    }
+}
+
+/// `larder token new`: makes a random token and its entry in the tokens file.
+///
+/// The file contains the SHA-256 of the token only. Exit status 1 if the file cannot be read or written.
+struct TokenNewCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "new", abstract: "Make a token and print it; nothing else keeps it.",
+        discussion: """
+            For a running service use `larder token create`. With --file the entry is added to the tokens file; a running \
+            service reads it within two seconds. Without --file the second line of the output is the entry. With --subject the reader is a client certificate, and \
+            there is no token.
+            """)
+
+    @Option(name: .long, help: "Name of the reader in logs and statistics.")
+    var id: String
+
+    @Option(name: .long, help: "Permissions: read, write, sign (signed URLs only) or admin.")
+    var scope: AccessScope
+
+    @OptionGroup var rights: TokenRights
+
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "Name of a client certificate: CN=…, DNS:…, URI:… or EMAIL:…; repeatable.", valueName: "name"))
+    var subject: [String] = []
 
     @Option(name: .long, help: ArgumentHelp("Tokens file to add the entry to.", valueName: "file"))
     var file: String?
@@ -89,30 +121,13 @@ struct TokenNewCommand: ParsableCommand {
     /// The entry of the tokens file. Throws `CacheError` for an invalid member, and `ValidationError` for an invalid
     /// duration.
     func entry(_ token: String, at now: Timestamp) throws -> JSON {
-        let end = try expires.map { now + (try Self.duration($0, option: "--expires")) }
-        let validity = try maxSignature.map { try Self.duration($0, option: "--max-signature") }
         let entry = JSON(present: [
             "id": .string(id), "scope": .string(scope.rawValue),
             "sha256": subject.isEmpty ? .string(TokenDigest(of: token).hexDigits) : nil,
             "subjects": subject.isEmpty ? nil : .array(subject.map(JSON.string)),
-            "origins": origin.isEmpty ? nil : .array(origin.map(JSON.string)),
-            "prefixes": prefix.isEmpty ? nil : .array(prefix.map(JSON.string)),
-            "expiresAt": end.map { .string(RFC3339.format($0)) },
-            "maxBytesPerSecond": maxBytesPerSecond.map(JSON.integer),
-            "maxSignatureSeconds": validity.map { .integer(Int64($0.inSeconds)) },
-            "sharedCache": sharedCache ? .bool(true) : nil,
-        ])
+        ]).merged(with: try rights.members(at: now))
         _ = try TokensFile(["tokens": [entry]])
         return entry
-    }
-
-    /// The duration of an option, such as `30d`.
-    static func duration(_ text: String, option: String) throws -> Duration {
-        let codec = SettingCodec<Duration>.duration(example: "30d")
-        guard let duration = codec.parse(text), duration >= .seconds(1), duration <= .seconds(315_360_000) else {
-            throw ValidationError("\(option) must be a duration from 1s to 3650d, such as 30d.")
-        }
-        return duration
     }
 
     /// An error of the tokens file; its description is a sentence.

@@ -54,7 +54,7 @@ enum Larder {
         try await prepare(cache)
         let api = apiSettings(settings, readers, connections: connections)
         let live = LiveAPISettings(api)
-        readers.attach(live)
+        readers.attach(live, cache.configuration.tokens)
         let reloader = Reloader(
             input, read,
             appliers: [

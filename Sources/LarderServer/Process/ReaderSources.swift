@@ -1,5 +1,7 @@
 import CacheAPI
 import CacheCore
+import CacheEngine
+import CacheStore
 import Foundation
 import Logging
 import NIOPosix
@@ -121,11 +123,30 @@ final class ReaderSources: Service {
     func rules(_ settings: AccessSettings) -> AccessRules {
         AccessRules(
             directory, signatures: settings.signing.keysDirectory == nil ? nil : signatures,
-            isOpen: !settings.hasReaders, allowUnauthenticated: settings.allowUnauthenticated)
+            hasNoSources: !settings.hasReaders, allowUnauthenticated: settings.allowUnauthenticated)
     }
 
-    /// Sets the settings whose derived results become invalid with each change.
-    func attach(_ live: LiveAPISettings) { self.live.withLock { $0 = live } }
+    /// Sets the settings whose derived results become invalid with each change, and follows the tokens of the API. Nil: there
+    /// are none.
+    func attach(_ live: LiveAPISettings, _ tokens: TokenTable? = nil) {
+        self.live.withLock { $0 = live }
+        tokens?.follow { self.adopt($0) }
+    }
+
+    /// Puts the tokens of the API in force. One that cannot be read, of a later version, has no effect.
+    private func adopt(_ stored: StoredTokens) {
+        var tokens: [APIToken] = []
+        for token in stored.tokens.values {
+            do throws(CacheError) {
+                tokens.append(try APIToken(document: token.document))
+            } catch {
+                logger.error(
+                    "a token of the API cannot be read", metadata: ["token": "\(token.id)", "error": "\(error)"])
+            }
+        }
+        directory.update(api: tokens, version: stored.version)
+        live.withLock { $0 }?.replace { $0 }
+    }
 
     // MARK: Records
 

@@ -1,7 +1,8 @@
 package import CacheCore
 package import WebTokens
 
-/// The readers of the service: the two configured tokens, the tokens file, certificates and JSON Web Tokens.
+/// The readers of the service: the two configured tokens, the tokens file, tokens of the API, certificates and JSON Web
+/// Tokens.
 ///
 /// A look-up reads an immutable snapshot and takes constant time, so that it may run on an event loop. Only the first
 /// look-up of a JWT verifies its signature.
@@ -13,6 +14,8 @@ package final class ReaderDirectory: Sendable {
         let bySubject: [[UInt8]: Reader]
         /// By identifier.
         let byName: [String: Reader]
+        /// All but JSON Web Tokens, in the order of their identifiers.
+        let listed: [ListedToken]
         /// Distinguishes snapshots in the cache of verified tokens.
         let generation: UInt64
 
@@ -28,9 +31,21 @@ package final class ReaderDirectory: Sendable {
             if let digest = sources.adminToken { byDigest[digest] = Reader(id: "admin", scope: .admin) }
             var byName: [String: Reader] = [:]
             for entry in sources.file?.entries ?? [] { byName[entry.reader.id] = entry.reader }
-            for reader in [sources.readToken, sources.adminToken].compactMap({ $0.flatMap { byDigest[$0] } }) {
-                byName[reader.id] = reader
+            let configured = [sources.readToken, sources.adminToken].compactMap { $0.flatMap { byDigest[$0] } }
+            for reader in configured { byName[reader.id] = reader }
+            var listed = configured.map { ListedToken(reader: $0, source: .configuration) }
+            listed += (sources.file?.entries ?? []).map { entry in
+                ListedToken(
+                    reader: entry.reader, source: .file, subjects: entry.subjects,
+                    isOverridden: byName[entry.reader.id] != entry.reader)
             }
+            for token in sources.api {
+                let (reader, digest) = (token.entry.reader, token.entry.digest)
+                let isOverridden = byName[reader.id] != nil || digest.map { byDigest[$0] != nil } ?? false
+                listed.append(ListedToken(token, isOverridden: isOverridden))
+                if let digest, !isOverridden { (byDigest[digest], byName[reader.id]) = (reader, reader) }
+            }
+            self.listed = listed.sorted { ($0.reader.id, $0.source.rawValue) < ($1.reader.id, $1.source.rawValue) }
             self.sources = sources
             self.byName = byName
             self.byDigest = byDigest
@@ -44,6 +59,9 @@ package final class ReaderDirectory: Sendable {
         var adminToken: TokenDigest?
         var readToken: TokenDigest?
         var file: TokensFile?
+        /// The tokens of the API, and the number of their changes.
+        var api: [APIToken] = []
+        var apiVersion = -1
         var rules: JWTRules?
         var keys = JSONWebKeySet([])
     }
@@ -96,6 +114,13 @@ package final class ReaderDirectory: Sendable {
     /// Replaces the tokens file; nil for none.
     package func update(file: TokensFile?) { replace { $0.file = file } }
 
+    /// Replaces the tokens of the API. An earlier version than the present one has no effect.
+    package func update(api tokens: [APIToken], version: Int) {
+        replace { sources in
+            if version > sources.apiVersion { (sources.api, sources.apiVersion) = (tokens, version) }
+        }
+    }
+
     /// Replaces the rules for JSON Web Tokens; nil refuses all. Requests keys if there are none.
     package func update(rules: JWTRules?) {
         replace { $0.rules = rules }
@@ -118,6 +143,9 @@ package final class ReaderDirectory: Sendable {
         let hasKeys = snapshot.withLock { !$0.sources.keys.keys.isEmpty }
         return hasKeys ? nil : missing.withLock { $0 }
     }
+
+    /// All tokens but JSON Web Tokens, in the order of their identifiers.
+    package var tokens: [ListedToken] { snapshot.withLock { $0 }.listed }
 
     /// Whether any token, certificate or JWT rule is configured. Without one, requests need no token.
     package var hasReaders: Bool {
@@ -208,7 +236,7 @@ package final class ReaderDirectory: Sendable {
         return .unknown
     }
 
-    /// The reader with an identifier that is configured or in the tokens file, unless it has expired; nil also for those of
+    /// The reader with the identifier of a token that is configured, in the tokens file or of the API, unless it has expired; nil also for those of
     /// JSON Web Tokens, which only their tokens describe.
     package func reader(named id: String, at now: Timestamp) -> Reader? {
         guard let reader = snapshot.withLock({ $0 }).byName[id] else { return nil }

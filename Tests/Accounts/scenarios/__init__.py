@@ -19,7 +19,7 @@ class Scenario:
 
 #: In the order of the report.
 MODULES = (
-    "doubles", "s3", "transient", "waiting", "purges", "paths", "oauth", "links", "redirects", "forward", "readers", "signed", "caches", "streams", "proxies",
+    "doubles", "s3", "transient", "waiting", "purges", "paths", "oauth", "links", "redirects", "forward", "readers", "issued", "signed", "caches", "streams", "proxies",
     "certificates", "matrix", "reload", "secret",
 )  # fmt: skip
 #: In order of definition.

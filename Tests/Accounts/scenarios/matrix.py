@@ -99,6 +99,13 @@ class Matrix:
                 self.look_at_jobs(place, credential, {item["jobId"] for item in items})
             case "createJob" if case.name == "playlist":
                 self.look_at_playlist(place, credential, case, reply.json["jobId"])
+            case "listTokens":
+                shown = {item["id"] for item in items}
+                self.t.check(credential.name.replace(" ", "-") in shown or not credential.is_limited, f"{place} | {shown}")
+                outside = [item for item in items if item["prefixes"] != [PREFIX] and credential.has_own]
+                self.t.check(not outside or not credential.is_limited, f"{place} | the list contains {outside}")
+            case "createToken":
+                self.stage.t.vault.keep("readerToken", reply.json["token"])
             case "createEventTicket":
                 self.look_at_ticket(place, reply.json["ticket"])
 

@@ -94,6 +94,7 @@ import Testing
                 "POST /v1/probe": ["origin": "media", "path": "secret/a.mp4"],
                 "POST /v1/list": ["origin": "media", "path": "secret/"],
                 "POST /v1/purges": ["prefix": "/o/media/", "dryRun": .bool(true)],
+                "POST /v1/tokens": ["id": "new", "scope": "read"],
                 "POST /v1/signatures": ["path": "/o/media/secret/a.mp4", "expiresInSeconds": 60],
             ]
             for line in RouteTable.lines where line.need.scope != nil {
@@ -114,6 +115,9 @@ import Testing
                     case .unaffected: #expect(response.status == 200, "\(name)")
                     case .checked where ["GET /v1/jobs", "GET /v1/schedules"].contains(name):
                         #expect(try response.json()["items"]?.array.isEmpty == true, "\(name) as \(token)")
+                    case .checked where name == "GET /v1/tokens":
+                        let ids = try response.json()["items"]?.array.map { $0["id"] }
+                        #expect(ids == [.string(token)], "\(name) as \(token)")
                     default:
                         #expect(response.status == 403, "\(name) as \(token): \(response.text)")
                         if line.method != .head {

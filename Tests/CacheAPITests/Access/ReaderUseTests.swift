@@ -54,7 +54,7 @@ import Testing
 
     @Test("A service whose tokens are all gone stays closed")
     func anEmptyFileDoesNotOpenTheService() async throws {
-        let access = AccessRules(ReaderDirectory(), isOpen: false)
+        let access = AccessRules(ReaderDirectory(), hasNoSources: false)
         try await TestService.run(access: access) { (service) async throws in
             #expect(try await service.call("GET", "/v1/stats").status == 401)
             #expect(try await service.call("GET", "/v1/stats", Self.bearer("any")).status == 401)

@@ -20,7 +20,7 @@ import Testing
     ]
     /// Reading routes that need the scope `admin`.
     private static let confidential: Set<String> = [
-        "GET /v1/configuration", "GET /v1/encryption", "GET /v1/webhooks",
+        "GET /v1/configuration", "GET /v1/encryption", "GET /v1/webhooks", "GET /v1/tokens", "GET /v1/tokens/{tokenId}",
     ]
 
     private static func name(_ line: RouteLine) -> String { "\(line.method.rawValue) \(line.pattern)" }

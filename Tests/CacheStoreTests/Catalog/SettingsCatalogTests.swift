@@ -1,5 +1,6 @@
 import CacheCore
 import CacheTestKit
+import GRDB
 import Testing
 
 @testable import CacheStore
@@ -231,6 +232,53 @@ import Testing
 
         #expect(kept.value == policy)
         #expect(kept.revision == revision)
+    }
+
+    @Test("Tokens of the API have revisions, and survive a restart and a state of a fleet")
+    func tokensAreKept() async throws {
+        let directory = try TemporaryDirectory()
+        let second = try await {
+            let testStore = try TestStore(in: directory)
+            let catalog = testStore.store.catalog
+            let first = try #require(try await catalog.saveToken("a", "1", if: .absent).tokens["a"]?.revision)
+            await #expect(throws: CacheError.self) { try await catalog.saveToken("a", "2", if: .absent) }
+            let stored = try await catalog.saveToken("a", "2", if: .revision(first))
+            let second = try #require(stored.tokens["a"]?.revision)
+            await #expect(throws: CacheError.self) { try await catalog.deleteToken("a", if: .revision(first)) }
+            let more = try await catalog.saveToken("gone", "3", if: .none)
+            let fewer = try await catalog.deleteToken("gone", if: .exists)
+            #expect(stored.version < more.version && more.version < fewer.version && fewer.tokens == stored.tokens)
+            try testStore.store.close()
+            return second
+        }()
+        let catalog = try TestStore(in: directory).store.catalog
+        #expect(
+            try await catalog.tokens().tokens.values.map(\.self) == [
+                StoredToken(id: "a", document: "2", revision: second)
+            ])
+
+        var record = FleetRecord(fleet: "f", identity: "i", store: "s", purges: 0, purgeID: "")
+        record.tokens = ["b": 900]
+        var changes = FleetChanges()
+        changes.tokens = [StoredToken(id: "b", document: "4", revision: 900)]
+        changes.removedTokens = ["a"]
+        try await catalog.apply(record, changes)
+        #expect(try await catalog.tokens().tokens.values.map(\.self) == changes.tokens)
+        #expect(try await catalog.fleetRecord() == record)
+        // Revisions go on behind that of the fleet.
+        #expect(try await catalog.saveToken("c", "5", if: .absent).tokens["c"]?.revision ?? 0 > 900)
+    }
+
+    @Test("A record of a fleet from before tokens is read")
+    func earlierFleetRecordsAreRead() async throws {
+        let catalog = try TestStore().store.catalog
+        let text =
+            #"{"fleet":"f","identity":"i","store":"s","purges":3,"purgeID":"p","origins":{"media":7},"policy":2}"#
+        try await catalog.write { db in
+            try db.execute(sql: "INSERT INTO meta (name, value) VALUES ('fleet', ?)", arguments: [text])
+        }
+        let record = try await catalog.fleetRecord()
+        #expect(record?.purges == 3 && record?.origins == ["media": 7] && record?.tokens == nil)
     }
 
     @Test("Minutes are stored, and old minutes are pruned")

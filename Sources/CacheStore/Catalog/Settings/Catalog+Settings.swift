@@ -29,6 +29,8 @@ package struct FleetRecord: Hashable, Codable, Sendable {
     package var origins: [String: Int64] = [:]
     /// The revision of the fleet's policy; 0: the fleet has none.
     package var policy: Int64 = 0
+    /// The revisions of the tokens of the API, by identifier. Nil: the record is of a version without them.
+    package var tokens: [String: Int64]?
 
     package init(fleet: String, identity: String, store: String, purges: Int64, purgeID: String) {
         self.fleet = fleet
@@ -40,10 +42,27 @@ package struct FleetRecord: Hashable, Codable, Sendable {
 }
 
 extension FleetRecord {
-    /// Origins and policy are read again: their revisions may have been assigned twice.
+    /// Origins, policy and tokens are read again: their revisions may have been assigned twice.
     package mutating func forgetRevisions() {
         origins = origins.mapValues { _ in 0 }
         policy = 0
+        tokens = tokens?.mapValues { _ in 0 }
+    }
+}
+
+/// What a node changes to have the state of its fleet.
+package struct FleetChanges: Sendable {
+    package var origins: [Revised<Origin>] = []
+    package var removedOrigins: Set<String> = []
+    package var policy: Revised<PolicySettings>?
+    package var tokens: [StoredToken] = []
+    package var removedTokens: Set<String> = []
+
+    package init() {}
+
+    /// The revisions that the fleet has assigned.
+    fileprivate var revisions: [Int64] {
+        origins.map(\.revision) + tokens.map(\.revision) + [policy?.revision].compactMap(\.self)
     }
 }
 
@@ -116,19 +135,22 @@ extension Catalog {
         }
     }
 
-    /// Applies a state of the fleet in one transaction: stores the record with the origins and the policy that have
-    /// changed, and deletes origins. Their revisions are those of the fleet.
-    package func apply(
-        _ record: FleetRecord, saving origins: [Revised<Origin>] = [], deleting deleted: Set<String> = [],
-        policy: Revised<PolicySettings>? = nil
-    ) async throws(CacheError) {
+    /// Applies a state of the fleet in one transaction: stores the record with the changes. Their revisions are those of
+    /// the fleet. Returns all tokens of the API.
+    @discardableResult package func apply(
+        _ record: FleetRecord, _ changes: FleetChanges = FleetChanges()
+    ) async throws(CacheError) -> StoredTokens {
         let secrets = secrets
-        try await write { db in
-            for name in deleted { try db.execute(sql: "DELETE FROM origins WHERE name = ?", arguments: [name]) }
-            for origin in origins { try Self.save(origin.value, at: origin.revision, secrets, db) }
-            if let policy { try Self.save(policy.value, at: policy.revision, db) }
+        return try await write { db in
+            for name in changes.removedOrigins {
+                try db.execute(sql: "DELETE FROM origins WHERE name = ?", arguments: [name])
+            }
+            for origin in changes.origins { try Self.save(origin.value, at: origin.revision, secrets, db) }
+            if let policy = changes.policy { try Self.save(policy.value, at: policy.revision, db) }
+            for id in changes.removedTokens { try Self.deleteToken(id, db) }
+            for token in changes.tokens { try Self.save(token, db) }
             // A later change without the fleet must not repeat a revision.
-            for revision in origins.map(\.revision) + [policy?.revision].compactMap(\.self) {
+            for revision in changes.revisions {
                 try db.execute(
                     sql: """
                         INSERT INTO meta (name, value) VALUES ('revision', ?)
@@ -138,6 +160,7 @@ extension Catalog {
             try db.execute(
                 sql: "INSERT OR REPLACE INTO meta (name, value) VALUES ('fleet', ?)",
                 arguments: [try RowCoding.json(record)])
+            return try Self.tokens(db)
         }
     }
 

@@ -35,7 +35,7 @@ package enum Base64URL {
     }
 
     /// Decodes a text; other characters and the bits behind the last byte are ignored.
-    static func decodeLeniently(_ text: some Sequence<UInt8>) -> [UInt8] {
+    package static func decodeLeniently(_ text: some Sequence<UInt8>) -> [UInt8] {
         var bytes: [UInt8] = []
         var (buffer, bits): (UInt32, UInt32) = (0, 0)
         for value in text.lazy.compactMap(Self.value) {

@@ -1,6 +1,3 @@
-package import CacheCore
-import Foundation
-
 /// Position of the last row of a page, as an opaque text for the client.
 package struct PageCursor: Hashable {
     /// The list and its order. A cursor of a different list is rejected.
@@ -18,7 +15,7 @@ package struct PageCursor: Hashable {
 
     /// Parses a cursor. Throws `invalidField("cursor")` if `text` is not a cursor of this list.
     package init(_ text: String, list: String) throws(CacheError) {
-        guard text.utf8.count <= Self.mostBytes, let bytes = Self.decoded(text) else { throw Self.refusal }
+        guard text.utf8.count <= Self.mostBytes, let bytes = Base64URL.decode(text) else { throw Self.refusal }
         let parts = String(decoding: bytes, as: UTF8.self).split(separator: " ", omittingEmptySubsequences: false)
         guard parts.count == 3, parts[0] == list, let value = Int64(parts[1]) else { throw Self.refusal }
         self.init(list: list, value: value, tie: String(parts[2]))
@@ -27,20 +24,11 @@ package struct PageCursor: Hashable {
     }
 
     /// The cursor in base64url without padding (RFC 4648 §5).
-    package var text: String {
-        Data("\(list) \(value) \(tie)".utf8).base64EncodedString()
-            .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
-    }
+    package var text: String { Base64URL.encode("\(list) \(value) \(tie)".utf8) }
 
     /// Maximum length of a cursor's text: no key is long enough for a longer cursor.
     private static let mostBytes = 64 << 10
 
     /// The error for an invalid cursor.
-    static let refusal = CacheError(.invalidField("cursor"), "The cursor is not a nextCursor of this list.")
-
-    /// Decodes base64url without padding; nil if the text is invalid.
-    private static func decoded(_ text: String) -> Data? {
-        let padding = String(repeating: "=", count: (4 - text.utf8.count % 4) % 4)
-        return Data(base64Encoded: text.replacing("-", with: "+").replacing("_", with: "/") + padding)
-    }
+    package static let refusal = CacheError(.invalidField("cursor"), "The cursor is not a nextCursor of this list.")
 }
