@@ -53,6 +53,7 @@ ROWS = {
     "probe": Row("read", "checked", "probe"),
     "listFiles": Row("read", "checked", "folder"),
     "listAssets": Row("read", "checked", "assets"),
+    "getUsage": Row("read", "checked", "usage"),
     "getAsset": Row("read", "asset", "asset"),
     "patchAsset": Row("write", "asset", "asset", body={"tags": ["changed"], "pinned": True}),
     "deleteAsset": Row("write", "asset", "asset", 204, consumes=True),

@@ -503,6 +503,17 @@ class Stage:
             ),
         )  # fmt: skip
 
+    def cases_usage(self, row):
+        return self.of(
+            Case("own", query={"by": "path", "prefix": PREFIX}),
+            *(
+                Case(str(query), query=query, is_inside=False)
+                for query in (
+                    {}, {"by": "path"}, {"by": "path", "prefix": f"/o/media/{FOREIGN}/"}, {"by": "path", "prefix": "/o/media/"}, {"by": "tag"},
+                )
+            ),
+        )  # fmt: skip
+
     def cases_fills(self, row):
         return self.of(
             Case("own", query={"prefix": PREFIX}), Case("an own asset", query={"assetId": self.made[OWN, "kept.ts"]}),

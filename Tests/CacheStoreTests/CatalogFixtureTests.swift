@@ -84,6 +84,8 @@ import Testing
         #expect(try await store.load(Self.id(3))?.file == nil)
         #expect(try await store.load(Self.id(4))?.record.variant.fields.count == (version >= 2 ? 1 : nil))
         #expect(try await store.catalog.totals().assets == (version >= 2 ? 4 : 3))
+        let usage = try await store.catalog.usage(UsageQuery(group: .origin), at: Timestamp(seconds: 2_000_000_000))
+        #expect(usage.total.bytes == Self.claims(version).values.joined().reduce(0) { $0 + $1.length })
     }
 
     private func checkJobs(_ catalog: Catalog, _ version: Int) async throws {
@@ -109,6 +111,7 @@ import Testing
         #expect(evictions.count == (version >= 6 ? 1 : 0))
         let queued = try await catalog.deliveries(of: "ops", limit: 10)
         #expect(queued.map(\.payload) == (version >= 17 ? [#"{"type":"disk.full"}"#] : []))
+        #expect(try await catalog.tokens().tokens.keys.sorted() == (version >= 19 ? ["player"] : []))
         let (schedules, damaged) = try await catalog.schedules()
         #expect(schedules.map(\.schedule.name) == (version >= 18 ? ["nightly"] : []) && damaged.isEmpty)
     }

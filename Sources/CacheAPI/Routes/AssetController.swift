@@ -18,6 +18,9 @@ struct AssetController: Controller {
         Route(.get, "/v1/assets", .scope(.read), readsQuery: true, limits: .checked) { controller, request, context in
             try await controller.list(request, context)
         },
+        Route(.get, "/v1/assets/usage", .scope(.read), readsQuery: true, limits: .checked) {
+            try await $0.usage($1, $2)
+        },
         Route(.get, "/v1/assets/{assetId}", .scope(.read), limits: .asset) {
             .json(AssetDocument(try await $0.assets.asset($2.assetID())))
         },
@@ -70,6 +73,25 @@ struct AssetController: Controller {
         let page = try await assets.page(list)
         let total = try query.wantsTotal() ? try await assets.count(list) : nil
         return .page(page.items.map(AssetDocument.init), next: page.nextCursor, total: total)
+    }
+
+    /// The usage by groups. Limited readers see the directories inside their limits.
+    private func usage(_ request: Request, _ context: APIContext) async throws -> Response {
+        let fields = try request.query(accepting: ["by", "prefix", "depth", "limit"])
+        let query = UsageQuery(
+            group: try fields.choice("by") ?? .origin, prefix: fields.string("prefix"),
+            depth: Int(try fields.integer("depth", in: 1...Int64(UsageName.deepest + 1)) ?? 1),
+            limit: try fields.limit())
+        for (name, isPresent) in [("prefix", query.prefix != nil), ("depth", fields.string("depth") != nil)]
+        where isPresent && query.group != .path {
+            throw CacheError.invalid(name, "This parameter belongs to by=path.")
+        }
+        if let reader = context.reader, reader.isLimited,
+            !ReaderLimits.confines(prefix: query.prefix, origin: nil, reader)
+        {
+            throw reader.refusal("the usage without by=path and a prefix inside its limits")
+        }
+        return .json(UsageDocument(try await assets.usage(query), of: query))
     }
 
     /// Applies a merge patch (RFC 7396) to an asset's properties.

@@ -26,6 +26,13 @@ package struct AssetAdministration: Sendable {
         return (page.items.map { summary(of: $0.record, cachedBytes: $0.cachedBytes) }, page.nextCursor)
     }
 
+    /// The usage of the cache by groups, with all changes that were reported before the call. An asset that a purge has removed
+    /// is counted until its file is deleted. Throws `.invalidField` for an invalid prefix or depth.
+    package func usage(_ query: UsageQuery) async throws(CacheError) -> AssetUsage {
+        try await context.commits.flush(within: listWait, clock: clock)
+        return try await context.store.catalog.usage(query, at: context.wallClock.now())
+    }
+
     /// The number of assets on all pages of a list.
     package func count(_ query: AssetQuery) async throws(CacheError) -> Int {
         try await context.store.catalog.assetCount(resolved(query))

@@ -124,6 +124,9 @@ package final class Catalog: Sendable {
         configuration.busyMode = .timeout(5)
         configuration.prepareDatabase { db in
             db.add(function: RowChecksum.function)
+            db.add(function: UsageTable.function)
+            // A row that is replaced is deleted with the triggers of a deletion.
+            try db.execute(sql: "PRAGMA recursive_triggers = ON")
             // Deleted keys of files are overwritten.
             try db.execute(sql: "PRAGMA secure_delete = ON")
         }

@@ -26,6 +26,10 @@ extension Store {
             page = try await next.get()
         }
         try await commits.flush()
+        let groups = try await catalog.usageFaults(repairing: repairing)
+        if groups > 0 {
+            audit.findings.append(VerificationReport.Finding(kind: .wrongUsage, file: "\(groups) rows of the usage"))
+        }
         let areGone = try await lookForOrphans(repairing, &audit)
         audit.isRepaired = repairing && areGone && !audit.findings.contains { $0.kind == .damagedCatalog }
         return audit

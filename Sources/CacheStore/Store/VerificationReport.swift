@@ -22,6 +22,8 @@ package struct VerificationReport: Hashable, Sendable {
             case badBytes
             /// A row with a byte count that differs from the sum of its extents.
             case wrongCount
+            /// The usage by groups differs from a complete count; `file` tells the number of groups.
+            case wrongUsage
         }
 
         package var kind: Kind

@@ -75,6 +75,7 @@ extension ClientCommand {
 enum ClientCommands {
     static let all: [any ParsableCommand.Type] = [
         StatsCommand.self, AssetsCommand.self, ListCommand.self, JobsCommand.self, SchedulesCommand.self,
+        UsageCommand.self,
         PrefetchCommand.self, PurgeCommand.self, SignCommand.self, EncryptionCommand.self, FleetCommand.self,
     ]
 

@@ -20,7 +20,7 @@ import Testing
         #expect(
             digests.map(\.0) == [
                 "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16",
-                "v17", "v18", "v19",
+                "v17", "v18", "v19", "v20",
             ])
         #expect(
             digests.map(\.1) == [
@@ -28,6 +28,7 @@ import Testing
                 "94d79a3811c74c0", "4ffdecdb3786eb5", "3a9962523b6896e", "3d37c817f864237f", "2849f636b32cb1a",
                 "e3b0c44298fc1c14", "b7c41f21c845c9", "e3b0c44298fc1c14", "8dc389101adacf6",
                 "4cd75613d9db186", "963830af4bcf56bc", "96ca218ec5a5cae", "d7dcbc12f75e4e5", "ba1abfb6915fbbde",
+                "fc2dfdafc7ea0f",
             ])
     }
 

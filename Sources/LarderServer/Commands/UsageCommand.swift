@@ -1,0 +1,57 @@
+import ArgumentParser
+import CacheAPI
+import CacheCore
+
+/// `larder du`: shows what the cache is used for.
+struct UsageCommand: ClientCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "du", abstract: "Show the usage of the cache by origin, directory, tag, media type or age.",
+        discussion: """
+            Without arguments the origins are listed, with a directory such as /o/media/ the directories in it. The numbers are \
+            kept by the service, so that they cost no search of the cache.
+            """)
+
+    @Argument(help: ArgumentHelp("Directory of keys, with a slash at its end.", valueName: "/o/…"))
+    var prefix: String?
+
+    @Option(name: .long, help: "Grouping: origin, path, tag, type or age.")
+    var by: UsageGroup?
+
+    @Option(name: [.customShort("d"), .long], help: "Levels of directories below the prefix.")
+    var depth: Int?
+
+    @Option(name: .long, help: "Maximum number of lines.")
+    var limit = 100
+
+    @OptionGroup var service: ServiceOptions
+
+    var needs: [String] { ["GET /v1/assets/usage"] }
+
+    func validate() throws {
+        guard (1...1000).contains(limit) else { throw ValidationError("--limit must be between 1 and 1000.") }
+    }
+
+    func perform(_ client: ServiceClient) throws {
+        let group = by ?? (prefix == nil && depth == nil ? .origin : .path)
+        let usage: APIDocument<UsageDocument> = try client.document(
+            ServiceRequest(
+                .get, "/v1/assets/usage",
+                query: [
+                    ("by", group.rawValue), ("prefix", prefix), ("depth", depth.map(String.init)),
+                    ("limit", "\(limit)"),
+                ]))
+        guard !service.json else { return say(usage.text) }
+        var table = TextTable(.trailing("bytes"), .trailing("share"), .trailing("assets"), .leading(group.rawValue))
+        let total = usage.value.total
+        for item in usage.value.items {
+            let share = total.bytes > 0 ? Double(item.bytes) / Double(total.bytes) * 100 : 0
+            table.add(
+                FigureText.bytes(item.bytes), "\(Int(share.rounded())) %", "\(item.assets)",
+                item.name.isEmpty ? "none" : item.name)
+        }
+        table.add(FigureText.bytes(total.bytes), "", "\(total.assets)", "total")
+        say(table.text)
+    }
+}
+
+extension UsageGroup: ExpressibleByArgument {}
