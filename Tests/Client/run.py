@@ -186,6 +186,51 @@ def limited_tokens(stage):
 
 
 @case
+def issued_tokens(stage):
+    """Tokens are made, listed, changed and revoked at a running service; the output of `create` is the secret."""
+    service = stage.start("issued", "access.token=admin-secret", "origins.media.access=token")
+    url = f"http://127.0.0.1:{service.port}"
+    run = Client(stage.program, url, LARDER_TOKEN="admin-secret").run
+    status, output, errors = run(*"token create player --scope read --prefix /o/media/ --expires 30d".split())
+    stage.check(status == 0 and re.fullmatch(r"[0-9a-f]{64}\n", output), f"create: {status}", output + errors)
+    player = Client(stage.program, url, LARDER_TOKEN=output.strip()).run
+    stage.equal(player("assets")[0], 0, "a command with the token")
+    status, output, errors = run("token", "list")
+    row = next((line for line in output.splitlines() if line.startswith("player ")), "")
+    stage.check(status == 0 and re.search(r"read +active +/o/media/ +20\S+ +api$", row), "the list", output + errors)
+    status, output, errors = run(*"token change player --scope write --unset expiresAt --max-bytes-per-second 1000".split())
+    changed = re.search(r"^scope +write$", output, re.M) and re.search(r"^expires +never$", output, re.M)
+    stage.check(status == 0 and changed and re.search(r"^prefixes +/o/media/$", output, re.M), "change", output + errors)
+    document = json.loads(run("token", "list", "player", "--json")[1])
+    stage.check(document["maxBytesPerSecond"] == 1000 and "token" not in document, "one token as JSON", str(document))
+    for words, part in (("player --scope read", "choose another id"), ("a/b --scope read", "id")):
+        status, output, errors = run("token", "create", *words.split())
+        stage.check(status == 1 and not output and part in errors, f"create {words}: {status}", errors)
+    stage.check(run("token", "revoke", "player")[0] == 0 and "player" not in run("token", "list")[1], "revoke")
+    status, _, errors = player("assets")
+    stage.check(status == 1 and "revoked" in errors, "a command with the revoked token", errors)
+    stage.equal(run("token", "revoke", "player")[0], 1, "a second removal")
+    service.stop()
+
+
+@case
+def disk_usage(stage):
+    """The usage is shown by origin, and by the directories of a prefix."""
+    stage.purge_all()
+    for name in ("song.mp3", "a%20b.mp4"):
+        stage.service.ask("GET", f"/o/media/{name}")
+    status, output, errors = stage.client.run("du")
+    stage.check(status == 0 and re.search(r"^ *\S+ MiB +100 % +2 +media$", output, re.M), "by origin", output + errors)
+    document = json.loads(stage.client.run("du", "--json", "--by", "type")[1])
+    stage.equal((document["by"], document["total"]["assets"]), ("type", 2), "the document by type")
+    status, output, errors = stage.client.run("du", "/o/media/")
+    stage.check(status == 0 and re.search(r"2 +total$", output, re.M), "the directories of the origin", output + errors)
+    status, output, errors = stage.client.run("du", "/o/media")
+    stage.check(status == 1 and "/o/media/films/" in errors, "a prefix that is no directory", errors)
+    stage.equal(stage.client.run("du", "--by", "colour")[0], 2, "an unknown grouping")
+
+
+@case
 def https(stage):
     """A certificate is verified, with the system's authorities or those of a file."""
     if not certificates.available():
