@@ -1,4 +1,5 @@
 import CacheCore
+import CacheEngine
 
 /// The settings of the HTTP server.
 package struct APISettings: Sendable {
@@ -104,15 +105,17 @@ package struct APISettings: Sendable {
             self.perAddress = perAddress
         }
 
-        /// The maximum body size for a request target; it may have a query or be an absolute URL.
-        package func bodyBytes(ofPath target: String) -> Int {
+        /// The maximum body size for a request target; it may have a query or be an absolute URL. `isInLines`: the media type
+        /// is that of a job in lines.
+        package func bodyBytes(ofPath target: String, isInLines: Bool = false) -> Int {
             var path = target.prefix { $0 != "?" }
             if !path.hasPrefix("/") {  // absolute form (RFC 9112 §3.2.2)
                 let parts = path.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
                 path = "/" + (parts.count > 3 ? parts[3] : "")
             }
             while path.hasSuffix("/") { path.removeLast() }
-            return path == "/v1/jobs" ? jobBodyBytes : bodyBytes
+            guard path == "/v1/jobs" else { return bodyBytes }
+            return isInLines ? JobIntake.mostBytes : jobBodyBytes
         }
     }
 

@@ -116,6 +116,13 @@ package struct MediaPlaylist: Hashable, Sendable {
     /// least ``Generation/leastUpdateInterval``.
     package var updateInterval: Duration?
 
+    /// The time from the beginning of one load to the next: the target duration of HLS after a change, and half of it after
+    /// none (RFC 8216 §6.3.4); `minimumUpdatePeriod` of DASH, or without it the longest duration of a segment.
+    package func reloadInterval(afterChange hasChanged: Bool) -> Duration {
+        guard let updateInterval else { return .seconds(max(1, longestSegment)) }
+        return format == .hlsMedia && hasChanged ? updateInterval * 2 : updateInterval
+    }
+
     /// The live edge, or the end of the last segment, in seconds; nil without segments. The edge by the clock counts if the
     /// last segment is not older than its duration.
     package var edge: Double? {

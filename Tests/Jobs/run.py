@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Jobs over time, with a real service and upstreams whose rate is limited: pauses, deadlines, times, schedules.
+"""Jobs over time, with a real service and upstreams whose rate is limited: pauses, deadlines, times, schedules, jobs in lines,
+live playlists.
 
     run.py --larder .build/debug/larder
     run.py --larder .build/debug/larder --only pause,deadlines
@@ -13,14 +14,16 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import change  # noqa: E402
 import deadlines  # noqa: E402
+import lines  # noqa: E402
+import live  # noqa: E402
 import reactions  # noqa: E402
 import schedules  # noqa: E402
 import times  # noqa: E402
 from harness import checks  # noqa: E402
 
 #: Cases that --brief leaves out.
-SLOW = {"deadlines"}
-CASES = [*change.CASES, *deadlines.CASES, *times.CASES, *schedules.CASES, *reactions.CASES]
+SLOW = {"deadlines", "large", "slow"}
+CASES = [*change.CASES, *deadlines.CASES, *times.CASES, *schedules.CASES, *reactions.CASES, *lines.CASES, *live.CASES]
 
 
 def main():

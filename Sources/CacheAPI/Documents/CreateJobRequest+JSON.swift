@@ -58,6 +58,10 @@ extension CreateJobRequest {
         guard let items = document.items?.values, !items.isEmpty else {
             throw .invalid("items", "At least one item is expected here.")
         }
+        try self.init(document, items: items, fingerprint: fingerprint)
+    }
+
+    private init(_ document: Document, items: [Item], fingerprint: String) throws(CacheError) {
         let label = document.label.value
         guard label?.unicodeScalars.count ?? 0 <= 256 else {
             throw .invalid("label", "A label has at most 256 characters.")
@@ -80,6 +84,7 @@ extension CreateJobRequest.Item: Decodable {
         var ranges: List<256, Checked<RangeRule>>?
         var play: PlayRequest?
         var list: ListSelectionRequest?
+        var live: Bool?
     }
 
     /// Ranges in the syntax of the `Range` field.
@@ -96,6 +101,18 @@ extension CreateJobRequest.Item: Decodable {
         self.init(
             reference: try AssetReference(from: decoder, id: document.assetId),
             ranges: document.ranges?.values.map(\.text) ?? [], play: document.play, list: document.list?.selection)
+        if document.live == true {
+            guard play?.isLive ?? true else {
+                throw decoder.invalid("A live playlist is followed until its end; remove seconds.", at: "play.seconds")
+            }
+            guard ranges.isEmpty, list == nil else {
+                throw decoder.invalid(
+                    "A live playlist cannot be combined with ranges or a list; remove them.", at: "live")
+            }
+            play = play ?? .live
+        } else if play?.isLive == true {
+            throw decoder.invalid("The number of seconds to play is missing.", at: "play.seconds")
+        }
         guard play == nil || ranges.isEmpty else {
             throw decoder.invalid("play cannot be combined with ranges; remove one of them.", at: "play")
         }
@@ -108,6 +125,39 @@ extension CreateJobRequest.Item: Decodable {
         guard ranges.isEmpty else {
             throw decoder.invalid("A list cannot be combined with ranges; remove one of them.", at: "list")
         }
+    }
+}
+
+extension CreateJobRequest {
+    /// A line of a request in lines.
+    package enum Line {
+        /// The members of the job but its items. Only the first line has this form.
+        case head(JSON)
+        case item(Item)
+
+        /// Reads a `JobItemRequest`, or an object with `job`.
+        package init(_ json: JSON) throws(CacheError) {
+            guard case .object(let members) = json, members.contains(where: { $0.key == "job" }) else {
+                self = .item(try json.decode(Item.self))
+                return
+            }
+            self = .head(try json.decode(Head.self).job)
+        }
+    }
+
+    private struct Head: Decodable { var job: JSON }
+
+    /// Reads the `CreateJobRequest` schema without `items`, which follow in lines; nil: no member is given.
+    package init(head json: JSON?) throws(CacheError) {
+        guard let json else {
+            self.init(items: [])
+            return
+        }
+        let document = try json.decode(Document.self)
+        guard document.items == nil else {
+            throw .invalid("items", "The items follow, one on each line; remove this member.")
+        }
+        try self.init(document, items: [], fingerprint: "")
     }
 }
 

@@ -85,6 +85,7 @@ package struct JobItemDocument: Codable {
     package var assetId: AssetID?
     package var ranges: [String]
     var play: PlayRequestDocument?
+    var live: Bool
     var list: ListSelection?
     var media: Media?
     package var playableSeconds: Double?
@@ -114,7 +115,7 @@ extension JobItemDocument {
         let wait = item.state == .waiting ? item.wait : nil
         self.init(
             index: item.index, url: url, origin: origin, path: path, key: key, assetId: item.assetID ?? known,
-            ranges: item.ranges, play: item.play.map(PlayRequestDocument.init),
+            ranges: item.ranges, play: item.play.map(PlayRequestDocument.init), live: item.followsLive,
             list: item.list,
             media: item.playResult.flatMap(Media.init), playableSeconds: item.playResult?.playableSeconds.mediaTime,
             parent: item.parent, tags: item.tags, pinned: item.isPinned, state: item.state.rawValue,
@@ -135,7 +136,8 @@ extension JobItemDocument.Media {
 /// The `PlayRequest` schema, with all members.
 package struct PlayRequestDocument: Codable {
     var startSeconds: Double?
-    var seconds: Double
+    /// Absent for a live playlist.
+    var seconds: Omittable<Double>
     /// `all`, or a list of kinds.
     var tracks: JSON
     /// A word, or the required properties.
@@ -148,7 +150,7 @@ extension PlayRequestDocument {
     package init(_ play: PlayRequest) {
         self.init(
             startSeconds: play.hasStart ? play.time.lowerBound : nil,
-            seconds: play.time.upperBound - play.time.lowerBound,
+            seconds: play.isLive ? .absent : .value(play.time.upperBound - play.time.lowerBound),
             tracks: play.kinds.map { JSON.array($0.map(\.rawValue).sorted().map(JSON.string)) } ?? "all",
             renditions: play.renditions.json, keys: play.includesKeys, otherwise: play.otherwise.rawValue)
     }

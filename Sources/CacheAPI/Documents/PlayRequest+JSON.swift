@@ -25,18 +25,16 @@ extension PlayRequest: Decodable {
     /// The members of the schema.
     package static var keys: [String] { JSON.keys(of: Document.self) }
 
-    /// Reads the `PlayRequest` schema.
+    /// Reads the `PlayRequest` schema. Without `seconds` it is that of a live playlist.
     package init(from decoder: any Decoder) throws {
         let document = try Document(from: decoder)
         let start = document.startSeconds.value?.value
-        guard let length = document.seconds?.value else {
-            throw decoder.invalid("The number of seconds to play is missing.", at: "seconds")
-        }
+        let length = document.seconds?.value ?? Self.maxSeconds
         self.init(
             time: (start ?? 0)..<(start ?? 0) + length, hasStart: start != nil,
             kinds: document.tracks?.kinds.map(Set.init),
             renditions: document.renditions ?? .lowest, includesKeys: document.keys ?? true,
-            otherwise: document.otherwise ?? .fail)
+            otherwise: document.otherwise ?? .fail, isLive: document.seconds == nil)
     }
 }
 

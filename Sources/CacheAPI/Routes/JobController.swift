@@ -51,15 +51,59 @@ struct JobController: Controller {
     private func submit(_ request: Request, _ context: APIContext) async throws -> Response {
         let key = try Self.idempotencyKey(request.headers[.idempotencyKey])
         let wait = Preferences(request).wait
+        if request.headers[.contentType].map({ MediaType.essence($0) }) == JobLines.mediaType {
+            return try await submitLines(request, key, context)
+        }
         var order = try await request.json(upTo: limits.jobBodyBytes) { json, bytes in
             try CreateJobRequest(json, fingerprint: HashFunction.sha256.digest(of: bytes).hexDigits)
         }
         order.owner = context.reader?.owner
         guard !order.isDryRun else { return try await plan(order, context) }
         // Each token has keys of its own: it must not get the job of another one.
-        let ownKey = key.map { key in order.owner.map { "\($0.name) \(key)" } ?? key }
-        var job = try await jobs.submit(order, idempotencyKey: ownKey)
+        let job = try await jobs.submit(order, idempotencyKey: Self.ownKey(key, of: order.owner))
         context.bodyClaim?.giveBack()  // not held during the wait
+        return try await created(job, within: wait, context)
+    }
+
+    /// The idempotency key of a token.
+    private static func ownKey(_ key: String?, of owner: TokenOwner?) -> String? {
+        key.map { key in owner.map { "\($0.name) \(key)" } ?? key }
+    }
+
+    /// Creates a job from lines, which are checked while they arrive. Nothing is left of a job with an invalid line, or of a
+    /// client that disconnects.
+    private func submitLines(_ request: Request, _ key: String?, _ context: APIContext) async throws -> Response {
+        let upload = context.budgets?.uploads.claim(for: context.reader)
+        if let refusal = upload?.grow(by: 1) { throw JobLines.refused(refusal) }
+        defer { upload?.giveBack() }
+        var (lines, intake) = (JobLines(jobs, owner: context.reader?.owner), JobIntake?.none)
+        do {
+            for try await part in request.body {
+                try await lines.add(part, upTo: JobIntake.mostBytes, lineLimit: limits.bodyBytes)
+                context.bodyClaim?.giveBack()  // its lines are checked
+            }
+            intake = try await lines.finish()
+        } catch {
+            lines.intake?.discard()
+            throw error
+        }
+        guard var intake else { throw CacheError(.internal, "The lines of a job have no end.") }
+        guard !lines.isDryRun else {
+            if let refusal = context.bodyClaim?.grow(by: UpstreamLister.bodyLimit) { throw RefusedBody(refusal).error }
+            let plan = try await whileClientStays(context.presence) { [intake] () async throws(CacheError) in
+                try await intake.plan()
+            }
+            return .json(JobPlanDocument(plan))
+        }
+        let job = try await intake.submit(
+            idempotencyKey: Self.ownKey(key, of: context.reader?.owner), fingerprint: lines.fingerprint)
+        upload?.giveBack()  // not held during the wait
+        return try await created(job, within: Preferences(request).wait, context)
+    }
+
+    /// The response to a new job, which waits for its end on request.
+    private func created(_ job: JobSnapshot, within wait: Duration?, _ context: APIContext) async throws -> Response {
+        var job = job
         guard let wait else { return accepted(job) }
         if !job.record.state.isFinished, let finished = try await finished(job.record.id, within: wait, context) {
             job = finished

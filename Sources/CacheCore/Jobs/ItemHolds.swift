@@ -31,9 +31,9 @@ struct ItemHolds: Sendable {
     /// waits for the same hold again.
     mutating func ended(_ run: Run, _ outcome: PrefetchSchedule.Outcome, at now: Timestamp) -> [ItemWait.Hold] {
         var next: ItemWait.Hold?
-        if case .waiting(let hold, let time, let error) = outcome {
-            wait(run, hold, in: time, because: error, at: now)
-            next = hold
+        if let waiting = outcome.wait {
+            wait(run, waiting.hold, in: waiting.time, because: waiting.error, at: now)
+            next = waiting.hold
         }
         let tested = entries.filter { $0.value.canary == run && $0.key != next }.map(\.key)
         guard outcome == .interrupted else { return tested }
@@ -46,7 +46,7 @@ struct ItemHolds: Sendable {
 
     /// Records a run that has to wait. Runs that began before the hold do not postpone its repetition.
     private mutating func wait(
-        _ run: Run, _ hold: ItemWait.Hold, in time: Duration?, because error: RecordedError, at now: Timestamp
+        _ run: Run, _ hold: ItemWait.Hold, in time: Duration?, because error: RecordedError?, at now: Timestamp
     ) {
         var entry = entries[hold] ?? Entry(retryAt: now, waitedAt: now)
         let isRepetition = entry.canary == run

@@ -10,12 +10,14 @@ package struct ItemWait: Hashable, Sendable {
         case credentials
         /// The disk has no space.
         case disk
+        /// The live playlist is loaded again at a later time.
+        case live
     }
 
     /// The cause, and the object that it concerns. Items with the same hold wait for the same event.
     package struct Hold: Hashable, Sendable {
         package var cause: Cause
-        /// The origin, or the server of an absolute URL; empty for the disk.
+        /// The origin, or the server of an absolute URL; empty for the disk; the item for a live playlist.
         package var party: String
 
         package init(_ cause: Cause, of party: String) {

@@ -76,6 +76,9 @@ package struct JobRecord: Hashable, Sendable {
     package var error: RecordedError?
     /// The number of the state of its ``terms``, from 1 on. Each change by a client and each retry increases it.
     package var revision: Int64
+    /// The number of first items that are in the spool file of the job, because the catalog may not have all of them; nil:
+    /// it has.
+    package var spooledItems: Int?
     package var items: [JobItemRecord]
 
     package init(
@@ -107,7 +110,7 @@ package struct JobRecord: Hashable, Sendable {
 
 extension JobRecord {
     /// The job without its items.
-    var withoutItems: JobRecord {
+    package var withoutItems: JobRecord {
         var bare = self
         bare.items = []
         return bare
@@ -126,65 +129,4 @@ extension JobRecord {
             items[index].wait = nil
         }
     }
-}
-
-/// One asset of a job, and its wanted ranges.
-package struct JobItemRecord: Hashable, Sendable {
-    /// The position in the job, from 0.
-    package var index: Int
-    package var reference: AssetReference
-    /// The ranges as the client wrote them, in the syntax of `Range`; empty: the whole asset.
-    package var ranges: [String]
-    /// The time span that the item makes playable; nil: it fetches bytes. Its ``ranges`` are resolved when it runs.
-    package var play: PlayRequest?
-    /// The files of the upstream that the item becomes when it runs; the reference is that of their folder. Nil: the item is
-    /// one asset.
-    package var list: ListSelection?
-    /// The position of the playlist or list that this item is a file of; nil: the client has ordered the item.
-    package var parent: Int?
-    /// The presentation time that the item is needed for, if it has a parent.
-    package var time: Range<Double>?
-    /// The result of an item with ``play``.
-    package var playResult: PlayResult?
-    /// Tags that the asset gets when all bytes of the item are on disk.
-    package var tags: [String]
-    /// Whether the asset is pinned at that time.
-    package var isPinned: Bool
-    package var state: JobState
-    /// Nil until the reference is resolved.
-    package var assetID: AssetID?
-    /// The latest wait, without later progress; the present one in the state `waiting`.
-    package var wait: ItemWait?
-    /// The number of runs.
-    package var attempts: Int
-    /// The size of the wanted ranges; nil until the asset's length is known.
-    package var bytesTotal: Int64?
-    package var bytesFromCache: Int64
-    package var bytesFromUpstream: Int64
-    package var error: RecordedError?
-
-    package init(
-        index: Int, reference: AssetReference, ranges: [String] = [], tags: [String] = [], isPinned: Bool = false,
-        state: JobState = .queued, assetID: AssetID? = nil, attempts: Int = 0, bytesTotal: Int64? = nil,
-        bytesFromCache: Int64 = 0,
-        bytesFromUpstream: Int64 = 0, error: RecordedError? = nil
-    ) {
-        self.index = index
-        self.reference = reference
-        self.ranges = ranges
-        self.tags = tags
-        self.isPinned = isPinned
-        self.state = state
-        self.assetID = assetID
-        self.attempts = attempts
-        self.bytesTotal = bytesTotal
-        self.bytesFromCache = bytesFromCache
-        self.bytesFromUpstream = bytesFromUpstream
-        self.error = error
-    }
-
-    package var bytesDone: Int64 { bytesFromCache + bytesFromUpstream }
-
-    /// Whether the item fetches the bytes that its ranges name; their number is known with the length of the asset.
-    package var fetchesRanges: Bool { play == nil && list == nil }
 }

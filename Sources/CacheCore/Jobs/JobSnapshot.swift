@@ -110,6 +110,13 @@ package struct JobTally: Hashable, Sendable {
         counts[new, default: 0] += count
     }
 
+    /// Counts queued items of unknown size.
+    package mutating func addUnknown(_ count: Int) {
+        guard count > 0 else { return }
+        counts[.queued, default: 0] += count
+        itemsUnknown += count
+    }
+
     /// Counts another item.
     package mutating func add(_ item: JobItemRecord) { count(item, times: 1) }
 

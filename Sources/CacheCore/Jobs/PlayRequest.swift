@@ -20,11 +20,15 @@ package struct PlayRequest: Hashable, Sendable {
     /// Whether keys of encrypted segments are fetched too.
     package var includesKeys: Bool
     package var otherwise: Otherwise
+    /// Whether a playlist is followed from the start on until its end: the time has no end of its own.
+    package var isLive: Bool
 
     package init(
         time: Range<Double>, hasStart: Bool = true, kinds: Set<TrackKind>? = nil,
-        renditions: RenditionChoice = .lowest, includesKeys: Bool = true, otherwise: Otherwise = .fail
+        renditions: RenditionChoice = .lowest, includesKeys: Bool = true, otherwise: Otherwise = .fail,
+        isLive: Bool = false
     ) {
+        self.isLive = isLive
         self.time = time
         self.hasStart = hasStart
         self.kinds = kinds
@@ -46,6 +50,9 @@ package struct PlayRequest: Hashable, Sendable {
 
     /// The largest start and the longest duration in seconds: ten years.
     package static let maxSeconds = 315_360_000.0
+
+    /// The request of a live playlist that is followed from the position of a player on.
+    package static let live = PlayRequest(time: 0..<maxSeconds, hasStart: false, isLive: true)
 
     /// The number of bytes that ``Otherwise/head`` fetches.
     package static let headBytes: Int64 = 2 << 20

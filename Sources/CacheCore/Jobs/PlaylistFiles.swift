@@ -1,17 +1,22 @@
 /// The files of an expanded playlist, for its playable time.
 struct PlaylistFiles: Sendable {
     /// All items.
-    let positions: [Int]
+    private(set) var positions: [Int] = []
     /// Items with an index or a playlist of their own.
-    private let indexed: [Int]
+    private var indexed: [Int] = []
     /// The other items by their times, the latest first; without those that are known to have succeeded.
-    private var pending: [Int]
+    private var pending: [Int] = []
 
-    init(_ positions: [Int], in items: [JobItemRecord]) {
-        self.positions = positions
-        indexed = positions.filter { items[$0].play != nil }
-        pending = positions.filter { items[$0].play == nil }
-            .sorted { items[$0].beginning > items[$1].beginning }
+    init(_ positions: [Int], in items: [JobItemRecord]) { add(positions, in: items) }
+
+    /// Adds further items. Those of a live playlist have no times.
+    mutating func add(_ added: [Int], in items: [JobItemRecord]) {
+        guard !added.isEmpty else { return }
+        positions += added
+        indexed += added.filter { items[$0].play != nil }
+        let others = added.filter { items[$0].play == nil && items[$0].time != nil }
+        guard !others.isEmpty else { return }
+        pending = (pending + others).sorted { items[$0].beginning > items[$1].beginning }
     }
 
     /// The position of the last item; -1 without one.
@@ -27,12 +32,19 @@ struct PlaylistFiles: Sendable {
 
 extension JobItemRecord {
     /// The bytes that the item names: its reference, with the ranges that the client or the playlist gave.
-    struct Content: Hashable {
-        var reference: AssetReference
-        var ranges: [String]
+    package struct Content: Hashable, Sendable {
+        package var reference: AssetReference
+        package var ranges: [String]
+
+        package init(reference: AssetReference, ranges: [String]) {
+            (self.reference, self.ranges) = (reference, ranges)
+        }
     }
 
-    var content: Content { Content(reference: reference, ranges: play == nil ? ranges : []) }
+    package var content: Content { Content(reference: reference, ranges: play == nil ? ranges : []) }
+
+    /// Whether the item follows a live playlist until its end.
+    package var followsLive: Bool { play?.isLive ?? false }
 
     /// The first presentation time that the item is needed for.
     var beginning: Double { time?.lowerBound ?? 0 }

@@ -6,7 +6,7 @@ struct PrefetchJob: Sendable {
     typealias Moment = PrefetchSchedule.Moment
 
     /// The deepest nesting of playlists: a multivariant playlist and its media playlists.
-    private static let maxDepth = 2
+    static let maxDepth = 2
     /// The largest number of restarts of an item because its asset changed.
     private static let maxChanges = 2
 
@@ -43,27 +43,34 @@ struct PrefetchJob: Sendable {
     /// The number of items that the catalog has. Further ones are new.
     private var savedCount: Int
     private var isRecordSaved = true
+    /// The number of first items that the spool file of the job has; 0: there is none.
+    private let spooledCount: Int
+    /// The number of unfinished items that follow a live playlist.
+    private var liveCount = 0
     /// Whether the job ended before its items.
     private var isEndedEarly = false
     /// The largest number of items in progress while the job has a rate limit.
     var mostLimitedRuns = 1
     /// The files of each expanded playlist.
-    private var files: [Int: PlaylistFiles] = [:]
+    private(set) var files: [Int: PlaylistFiles] = [:]
     /// The uptime when the timeout expires; nil: no timeout, or not started.
     private var limitAt: Duration?
 
-    /// Schedules a new or stored job. Items that were running when the service stopped are queued.
-    init(_ record: JobRecord, arrival: UInt64, turn: UInt64, at now: Moment) {
+    /// Schedules a new or stored job. Items that were running when the service stopped are queued. `saved`: the number of
+    /// items that the catalog has; nil: all.
+    init(_ record: JobRecord, saved: Int? = nil, arrival: UInt64, turn: UInt64, at now: Moment) {
         self.record = record
-        savedCount = record.items.count
+        savedCount = saved ?? record.items.count
+        spooledCount = record.spooledItems ?? 0
         place = Place(priority: record.priority, deadline: record.deadlineAt, turn: turn, arrival: arrival)
         if record.state == .running { self.record.state = .queued }
         for index in record.items.indices {
-            if record.items[index].state == .running { self.record.items[index].state = .queued }
-            if record.state != .paused, record.items[index].state == .waiting, let wait = record.items[index].wait {
+            let state = record.items[index].state
+            if record.state != .paused, state == .waiting, let wait = record.items[index].wait {
                 enter(index, wait)
-            } else if !self.record.items[index].state.isFinished {
-                self.record.items[index].state = .queued
+            } else if !state.isFinished {
+                // Without a change, the items are not copied.
+                if state != .queued { self.record.items[index].state = .queued }
                 queued.append(index)
                 if record.items[index].bytesTotal == nil { unmeasured.append(index) }
             }
@@ -104,8 +111,8 @@ struct PrefetchJob: Sendable {
 
     /// Takes over the prediction of the end; returns whether the risk has changed.
     mutating func predict(_ end: Timestamp?, at now: Moment) -> Bool {
-        predictedFinishAt = end
-        guard let deadline = record.deadlineAt else {
+        predictedFinishAt = followsLive ? nil : end
+        guard let deadline = record.deadlineAt, !followsLive else {
             defer { risk = DeadlineRisk() }
             return risk.isAtRisk
         }
@@ -113,6 +120,9 @@ struct PrefetchJob: Sendable {
         if hasChanged { touch(at: now) }
         return hasChanged
     }
+
+    /// Whether an unfinished item follows a live playlist, whose end cannot be predicted.
+    var followsLive: Bool { liveCount > 0 }
 
     /// The number of queued, running and waiting items.
     var unfinishedCount: Int { runnableCount + waitingCount }
@@ -230,6 +240,10 @@ struct PrefetchJob: Sendable {
         switch outcome {
         case .succeeded: finish(run.item, .succeeded, nil, at: now)
         case .expanded(let children): expand(run.item, children, within: limits, at: now)
+        case .followed(let children, let hold, _, let error):
+            guard add(children, to: run.item, within: limits, at: now) else { break }
+            if !children.isEmpty { change(run.item, at: now) { $0.wait = nil } }
+            wait(run.item, for: hold, until: retryAt ?? now.wall, because: error, at: now)
         case .failed(let error): finish(run.item, .failed, error, at: now)
         case .timedOut(let error): finish(run.item, .timedOut, error, at: now)
         case .cancelled(let error): finish(run.item, .cancelled, error, at: now)
@@ -390,12 +404,16 @@ struct PrefetchJob: Sendable {
             if let wait = record.items[index].wait, wait.since + ItemWait.limit > now.wall {
                 enter(index, wait)
             } else {
-                finish(index, .failed, record.items[index].error, at: now)
+                let error = record.items[index].error ?? RecordedError(Self.unchanged)
+                finish(index, .failed, error, at: now)
             }
         }
         concludeIfOver(at: now)
         return true
     }
+
+    private static let unchanged = CacheError(
+        .upstreamTimedOut(.job), "The live playlist has neither changed for 24 hours nor ended.")
 
     // MARK: Persistence
 
@@ -414,6 +432,7 @@ struct PrefetchJob: Sendable {
         guard !isSaved else { return nil }
         let added = savedCount..<savedCount + min(record.items.count - savedCount, limit)
         savedCount = added.upperBound
+        noteSpool()
         unsavedItems.subtract(added)
         let changed = savedCount < record.items.count ? [] : Array(unsavedItems.prefix(limit - added.count))
         unsavedItems.subtract(changed)
@@ -434,10 +453,14 @@ struct PrefetchJob: Sendable {
     mutating func restore(_ change: PrefetchSchedule.Change) {
         isRecordSaved = false
         if !change.added.isEmpty { savedCount = min(savedCount, change.added.lowerBound) }
+        noteSpool()
         unsavedItems.formUnion(change.items.map(\.index).filter { !change.added.contains($0) })
     }
 
     // MARK: Parts
+
+    /// The catalog has all items of the spool file: the job does not need it any more.
+    private mutating func noteSpool() { record.spooledItems = savedCount < spooledCount ? spooledCount : nil }
 
     /// Sets `limitAt`. The time that has passed by the wall clock since the start counts, also across a restart.
     private mutating func limit(startedAt: Timestamp, at now: Moment) {
@@ -459,51 +482,56 @@ struct PrefetchJob: Sendable {
         notePlayable(of: record.items[index].parent, at: now)
     }
 
-    /// Finishes a playlist or a list and adds its files, which precede the queued items. Files that the job has already, from an
-    /// expansion that was interrupted, are not added again.
+    /// Finishes a playlist or a list and adds its files.
     private mutating func expand(
         _ index: Int, _ children: [JobItemRecord], within limits: PrefetchSchedule.Limits, at now: Moment
     ) {
-        let present = files[index].map { Set($0.positions.map { record.items[$0].content }) } ?? []
+        let mayBeEmpty = record.items[index].list != nil || record.items[index].followsLive
+        guard !children.isEmpty || mayBeEmpty else {
+            let error = CacheError(.outOfRange, "The playlist names no file for the requested time and tracks.")
+            return finish(index, .failed, RecordedError(error), at: now)
+        }
+        guard add(children, to: index, within: limits, at: now) else { return }
+        finish(index, .succeeded, nil, at: now)
+        notePlayable(of: index, at: now)
+    }
+
+    /// Adds the files of a playlist or a list, which precede the queued items. Files that the job has already, from an earlier
+    /// load of a live playlist or from an expansion that was interrupted, are not added again. Returns false if the item
+    /// fails, because there are too many files.
+    private mutating func add(
+        _ children: [JobItemRecord], to index: Int, within limits: PrefetchSchedule.Limits, at now: Moment
+    ) -> Bool {
+        let present = knownFiles(of: index)
         let added = children.filter { !present.contains($0.content) }
         if let error = limits.refusal(of: added.count, for: record.items.count) {
-            return finish(index, .failed, RecordedError(error), at: now)
+            finish(index, .failed, RecordedError(error), at: now)
+            return false
         }
         guard depth(of: index) < Self.maxDepth else {
             let error = CacheError(.mediaIndexTooLarge, "Playlists are nested more than \(Self.maxDepth) levels deep.")
-            return finish(index, .failed, RecordedError(error), at: now)
-        }
-        guard !children.isEmpty || record.items[index].list != nil else {
-            let error = CacheError(.outOfRange, "The playlist names no file for the requested time and tracks.")
-            return finish(index, .failed, RecordedError(error), at: now)
+            finish(index, .failed, RecordedError(error), at: now)
+            return false
         }
         let first = record.items.count
         for child in added {
             var child = child
             child.index = record.items.count
+            child.share(with: record.items[index])
             record.items.append(child)
             count(child, times: 1)
         }
-        for position in (first..<record.items.count).reversed() { queued.prepend(position) }
-        let earlier = files[index]?.positions ?? []
-        files[index] = PlaylistFiles(earlier + Array(first..<record.items.count), in: record.items)
-        finish(index, .succeeded, nil, at: now)
-        notePlayable(of: index, at: now)
-    }
-
-    /// The number of playlists above an item.
-    private func depth(of index: Int) -> Int {
-        var (depth, item) = (0, index)
-        while let parent = record.items[item].parent, record.items.indices.contains(parent), depth < Self.maxDepth {
-            (depth, item) = (depth + 1, parent)
-        }
-        return depth
+        let positions = Array(first..<record.items.count)
+        for position in positions.reversed() { queued.prepend(position) }
+        if files[index] == nil { files[index] = PlaylistFiles([], in: []) }
+        files[index]?.add(positions, in: record.items)
+        return true
     }
 
     /// Computes the playable time of a playlist, and of the playlists above it.
     private mutating func notePlayable(of playlist: Int?, at now: Moment) {
         guard let playlist, record.items.indices.contains(playlist), let play = record.items[playlist].play,
-            let playable = files[playlist]?.playableEnd(in: record.items)
+            !play.isLive, let playable = files[playlist]?.playableEnd(in: record.items)
         else { return }
         let duration = record.items[playlist].playResult?.duration ?? .infinity
         let start = record.items[playlist].playResult?.start ?? play.time.lowerBound
@@ -528,6 +556,7 @@ struct PrefetchJob: Sendable {
     private mutating func count(_ item: JobItemRecord, times: Int) {
         if times > 0 { tally.add(item) } else { tally.remove(item) }
         guard !item.state.isFinished else { return }
+        if item.followsLive { liveCount += times }
         work[RemainingWork.Key(item), default: RemainingWork()].count(item, times: times)
     }
 
@@ -552,14 +581,5 @@ struct PrefetchJob: Sendable {
         record.error = error
         record.finishedAt = now.civil
         touch(at: now)
-    }
-
-    /// The error of the job: the first one of its items, with a count if there are several.
-    private func firstError(of state: JobState) -> RecordedError? {
-        guard state != .succeeded else { return nil }
-        guard let first = record.items.first(where: { $0.state == state })?.error else { return nil }
-        guard tally[state] > 1 else { return first }
-        return RecordedError(
-            code: first.code, message: "\(tally[state]) of \(record.items.count) items; first error: \(first.message)")
     }
 }

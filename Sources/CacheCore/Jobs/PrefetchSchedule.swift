@@ -45,6 +45,9 @@ package struct PrefetchSchedule: Sendable {
         case succeeded
         /// Likewise, and the item is a playlist: these items are added to the job.
         case expanded([JobItemRecord])
+        /// The item is a live playlist: these items are added, and it is loaded again after the time. The error is that of
+        /// the load.
+        case followed([JobItemRecord], ItemWait.Hold, Duration?, RecordedError?)
         case failed(RecordedError)
         case timedOut(RecordedError)
         case cancelled(RecordedError)
@@ -143,6 +146,12 @@ package struct PrefetchSchedule: Sendable {
         return job.record.items[run.item]
     }
 
+    /// The files of the playlist of a run that its job has; the latest ones of a live playlist.
+    package func knownFiles(of run: Run) -> Set<JobItemRecord.Content> { jobs[run.job]?.knownFiles(of: run.item) ?? [] }
+
+    /// Whether the item of a run is a file of a live playlist.
+    package func isOfLive(_ run: Run) -> Bool { jobs[run.job]?.isOfLive(run.item) ?? false }
+
     /// The token that made the job; nil: none, or the job is not scheduled.
     package func owner(of job: String) -> TokenOwner? { jobs[job]?.record.owner }
 
@@ -234,15 +243,17 @@ package struct PrefetchSchedule: Sendable {
     /// - Parameters:
     ///   - superseded: Not nil ends the unfinished jobs of its queue. The list names the jobs that the catalog has ended
     ///     already, scheduled or not.
+    ///   - saved: The number of items that the catalog has; nil: all.
     ///   - isRouted: Whether other nodes run its items.
     package mutating func add(
-        _ record: JobRecord, superseding superseded: [String]? = nil, isRouted: Bool = false, at now: Moment
+        _ record: JobRecord, saved: Int? = nil, superseding superseded: [String]? = nil, isRouted: Bool = false,
+        at now: Moment
     ) -> [Action]? {
         guard jobs[record.id] == nil else { return nil }
         if isRouted { routed.insert(record.id) }
         let ends = superseded.map { supersede($0, by: record, at: now) } ?? []
         arrivals += 1
-        var job = PrefetchJob(record, arrival: arrivals, turn: lastRun, at: now)
+        var job = PrefetchJob(record, saved: saved, arrival: arrivals, turn: lastRun, at: now)
         // Each node would observe the limit of a routed job for itself.
         job.mostLimitedRuns = isRouted ? 1 : max(1, concurrency / 4)
         for item in record.items where item.state == .waiting {
@@ -314,9 +325,9 @@ package struct PrefetchSchedule: Sendable {
             rates.ended(at: party.name, isLimited: party.isLimited, now.uptime)
         }
         var limits = limits
-        if case .expanded = outcome { limits.unfinishedItems -= unfinishedCount - 1 }  // the playlist itself ends
+        if outcome.addsItems { limits.unfinishedItems -= unfinishedCount - 1 }  // the playlist itself ends
         let ended = holds.ended(run, outcome, at: now.wall)
-        let retryAt: Timestamp? = if case .waiting(let hold, _, _) = outcome { holds[hold]?.retryAt } else { nil }
+        let retryAt = outcome.wait.flatMap { holds[$0.hold]?.retryAt }
         let hasChanged = jobs[run.job]?.ended(run, outcome, within: limits, repeatingAt: retryAt, at: now) == true
         return (hasChanged ? [.changed(job: run.job)] : []) + ended.flatMap { release($0, at: now) } + admit(at: now)
     }
@@ -495,7 +506,8 @@ package struct PrefetchSchedule: Sendable {
                 FinishForecast.Job(
                     id: job.record.id, rank: rank, work: work.sorted { ($0.party, $0.items) < ($1.party, $1.items) },
                     limit: job.record.maxBytesPerSecond.map(Double.init), mostRuns: job.mostLimitedRuns,
-                    deadline: job.timeLeft(at: now)?.inSeconds, start: isUnknown ? nil : job.timeUntilRun(at: now)))
+                    deadline: job.timeLeft(at: now)?.inSeconds,
+                    start: isUnknown || job.followsLive ? nil : job.timeUntilRun(at: now)))
         }
         return (entries, rates)
     }
@@ -522,6 +534,25 @@ package struct PrefetchSchedule: Sendable {
     package mutating func forgetFinished() {
         jobs = jobs.filter { !($0.value.record.state.isFinished && $0.value.isSaved) }
         if !routed.isEmpty { routed = routed.filter { jobs[$0] != nil } }
+    }
+}
+
+extension PrefetchSchedule.Outcome {
+    /// The hold that the item waits for, the time until its repetition, and the cause; nil: it does not wait.
+    var wait: (hold: ItemWait.Hold, time: Duration?, error: RecordedError?)? {
+        switch self {
+        case .waiting(let hold, let time, let error): (hold, time, error)
+        case .followed(_, let hold, let time, let error): (hold, time, error)
+        default: nil
+        }
+    }
+
+    /// Whether the job can get further items.
+    fileprivate var addsItems: Bool {
+        switch self {
+        case .expanded, .followed: true
+        default: false
+        }
     }
 }
 

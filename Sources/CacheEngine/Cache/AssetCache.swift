@@ -145,7 +145,7 @@ package final class AssetCache: Sendable {
             space: space, traceRecorder: context.traceRecorder, configuration: configuration, settings: live,
             wallClock: dependencies.wallClock)
         let prefetch = PrefetchQueue(
-            catalog: catalog, claims: PrefetchClaims(space: space, uptime: uptime), clock: dependencies.clock,
+            store: dependencies.store, claims: PrefetchClaims(space: space, uptime: uptime), clock: dependencies.clock,
             wallClock: dependencies.wallClock, civilClock: dependencies.civilClock, events: dependencies.events,
             latencies: upstreamLatencies, tracer: dependencies.tracer, settings: live, logger: dependencies.logger)
         assets = AssetAdministration(

@@ -57,7 +57,7 @@ package struct NodeItemLine: Codable, Sendable {
     mutating func end(_ outcome: PrefetchSchedule.Outcome) throws(CacheError) {
         switch outcome {
         case .succeeded: self.outcome = .succeeded
-        case .expanded(let items):
+        case .expanded(let items), .followed(let items, _, _, _):
             self.outcome = .expanded
             files = try items.map { item throws(CacheError) in try StoredJobItem.json(of: item) }
         case .failed(let error): end(.failed, error)

@@ -21,6 +21,17 @@ struct PlaylistFile: Sendable {
         item.time = time
         return item
     }
+
+    /// The same for a live playlist, the times of which begin anew with each load.
+    func liveItem(of playlist: JobItemRecord) -> JobItemRecord {
+        var item = item(of: playlist)
+        item.time = nil
+        return item
+    }
+
+    fileprivate var content: JobItemRecord.Content {
+        JobItemRecord.Content(reference: reference, ranges: range.map { [$0.fieldValue] } ?? [])
+    }
 }
 
 /// The files of a playlist that a player needs.
@@ -49,6 +60,29 @@ struct PlaylistExpansion: Sendable {
             }
         }
         return files
+    }
+
+    /// The files that a live playlist has added since earlier loads, which have named the files `known`: the segments behind
+    /// the last known one of a rendition, with their initialization sections and keys. Without any, those from the start of
+    /// the span on.
+    func filesOfLive(_ playlist: MediaPlaylist, without known: Set<JobItemRecord.Content>) -> [PlaylistFile] {
+        var (files, seen): ([PlaylistFile], Set<JobItemRecord.Content>) = ([], known)
+        for rendition in playlist.selected(play.renditions) where isWanted(rendition.kind) {
+            let last = rendition.segments.lastIndex { known.contains(file($0.resource, $0.time).content) }
+            let added = last.map { rendition.segments[($0 + 1)...] } ?? rendition.segments[...]
+            for segment in added where !known.isEmpty || segment.time.upperBound > play.time.lowerBound {
+                let key = play.includesKeys ? segment.key : nil
+                for resource in [segment.initialization, key, segment.resource].compactMap(\.self) {
+                    let file = file(resource, segment.time)
+                    if seen.insert(file.content).inserted { files.append(file) }
+                }
+            }
+        }
+        return files
+    }
+
+    private func file(_ resource: MediaPlaylist.Resource, _ time: Range<Double>) -> PlaylistFile {
+        PlaylistFile(reference: reference(to: resource.uri), range: resource.range, time: time)
     }
 
     /// A file with an index of its own, whose times begin with those of its period.

@@ -68,50 +68,12 @@ package struct CreateJobRequest: Sendable {
         self.fingerprint = fingerprint
     }
 
-    /// The maximum number of items in a request.
+    /// The maximum number of items in one document.
     static let maxItems = 10_000
 
-    /// The job record with a new identifier. Throws `.invalidField` for invalid limits, no items or too many, invalid
-    /// ranges, a passed deadline, and an invalid or missing queue name; and `.jobTooLarge` above `maxItems` items.
-    func record(id: String, at now: Timestamp, maxItems: Int) throws(CacheError) -> JobRecord {
-        try check()
-        guard items.count <= maxItems else {
-            throw CacheError(
-                .jobTooLarge,
-                "The job has \(items.count) items, limits.jobItems permits \(maxItems): use several jobs, or raise the limit."
-            )
-        }
-        if let deadlineAt, deadlineAt <= now {
-            throw .invalid("deadlineAt", "The deadline has passed: give a later time, or none.")
-        }
-        var records: [JobItemRecord] = []
-        for (index, item) in items.enumerated() {
-            for (place, text) in item.ranges.enumerated() {
-                guard case .ranges = RangeHeader.parse(text) else {
-                    throw .invalid(
-                        "items[\(index)].ranges[\(place)]",
-                        "A range like bytes=0-1048575 or bytes=-65536 is expected here.")
-                }
-            }
-            if item.list != nil, case .url = item.reference {
-                throw .invalid("items[\(index)].url", "A list needs a URL below the base URL of an origin.")
-            }
-            var record = JobItemRecord(
-                index: index, reference: item.reference, ranges: item.ranges, tags: tags, isPinned: isPinned)
-            (record.play, record.list) = (item.play, item.list)
-            records.append(record)
-        }
-        return JobRecord(
-            id: id, label: label, queue: queue, supersedes: supersedes, priority: priority, owner: owner,
-            maxBytesPerSecond: maxBytesPerSecond, timeout: timeout, deadlineAt: deadlineAt, createdAt: now,
-            times: times, items: records)
-    }
-
-    /// Checks the fields that need no clock.
-    private func check() throws(CacheError) {
-        guard (1...Self.maxItems).contains(items.count) else {
-            throw .invalid("items", "A job has 1 to \(Self.maxItems) items.")
-        }
+    /// The job record with a new identifier, without items. Throws `.invalidField` for invalid limits, a passed deadline, and
+    /// an invalid or missing queue name.
+    func head(id: String, at now: Timestamp) throws(CacheError) -> JobRecord {
         if let maxBytesPerSecond, maxBytesPerSecond < 1 {
             throw .invalid("maxBytesPerSecond", "A rate of at least 1 byte per second is expected here.")
         }
@@ -120,5 +82,39 @@ package struct CreateJobRequest: Sendable {
             throw .invalid("queue", "A queue name has 1 to 64 of the characters A-Z, a-z, 0-9, '.', '_' and '-'.")
         }
         if supersedes, queue == nil { throw .invalid("supersede", "supersede needs a queue: set queue, too.") }
+        if let deadlineAt, deadlineAt <= now {
+            throw .invalid("deadlineAt", "The deadline has passed: give a later time, or none.")
+        }
+        return JobRecord(
+            id: id, label: label, queue: queue, supersedes: supersedes, priority: priority, owner: owner,
+            maxBytesPerSecond: maxBytesPerSecond, timeout: timeout, deadlineAt: deadlineAt, createdAt: now,
+            times: times)
+    }
+
+    /// The error of a job with too many items; nil: it has not.
+    static func refusal(of count: Int, maxItems: Int) -> CacheError? {
+        guard count > maxItems else { return nil }
+        return CacheError(
+            .jobTooLarge,
+            "The job has \(count) items, limits.jobItems permits \(maxItems): use several jobs, or raise the limit.")
+    }
+
+    /// The record of an item. Throws `.invalidField` for invalid ranges.
+    func record(of item: Item, at index: Int) throws(CacheError) -> JobItemRecord {
+        for (place, text) in item.ranges.enumerated() {
+            guard case .ranges = RangeHeader.parse(text) else {
+                throw .invalid(
+                    "items[\(index)].ranges[\(place)]",
+                    "A range like bytes=0-1048575 or bytes=-65536 is expected here.")
+            }
+        }
+        if item.list != nil, case .url = item.reference {
+            throw .invalid("items[\(index)].url", "A list needs a URL below the base URL of an origin.")
+        }
+        var record = JobItemRecord(
+            index: index, reference: item.reference, ranges: item.ranges, tags: tags, isPinned: isPinned)
+        if item.play != nil { record.play = item.play }
+        if item.list != nil { record.list = item.list }
+        return record
     }
 }

@@ -55,14 +55,18 @@ extension PrefetchJobs {
     /// Throws as `submit` and as ``UpstreamLister/select(_:origin:path:)``, whose limits are those of all lists of the request
     /// together.
     package func plan(_ order: CreateJobRequest) async throws(CacheError) -> JobPlan {
-        let record = try await checked(order)
-        return try await withDeadline(UpstreamLister.timeout, .total, clock: prefetch.clock) {
+        try await plan(try await checked(order))
+    }
+
+    /// The files that a checked job would fetch.
+    func plan(_ record: JobRecord) async throws(CacheError) -> JobPlan {
+        try await withDeadline(UpstreamLister.timeout, .total, clock: prefetch.clock) {
             () async throws(CacheError) in
-            try await plan(record)
+            try await read(record)
         }
     }
 
-    private func plan(_ record: JobRecord) async throws(CacheError) -> JobPlan {
+    private func read(_ record: JobRecord) async throws(CacheError) -> JobPlan {
         let lister = UpstreamLister(
             of: resolver.context, resolver: resolver, settings: prefetch.settings, clock: prefetch.clock)
         var (plan, totals, items) = (JobPlan(), UpstreamLister.Totals(), record.items.count)

@@ -10,11 +10,15 @@ struct PrefetchFill {
     let pace: PrefetchRateLimiter?
     /// The space claims of the job.
     let jobSpace: JobSpaceClaims
+    /// The files of a live playlist that the job has from earlier loads.
+    let known: Set<JobItemRecord.Content>
     /// Receives the progress of the item.
     let report: (PrefetchSchedule.Progress) -> Void
     private var tally: PrefetchByteCount
     /// The files of a playlist, if the item is one.
     private(set) var children: [JobItemRecord]?
+    /// The time from the load of a live playlist to the next one; nil: the item is none, or has ended.
+    private(set) var reloadInterval: Duration?
     /// Whether the item does not fit into the capacity of the cache. Any other lack of space is one of the disk.
     private(set) var exceedsCapacity = false
     /// The index of the media file and the span, if the item is one by time.
@@ -32,8 +36,9 @@ struct PrefetchFill {
 
     init(
         cache: AssetCache, item: JobItemRecord, pace: PrefetchRateLimiter?, jobSpace: JobSpaceClaims,
-        report: @escaping (PrefetchSchedule.Progress) -> Void
+        known: Set<JobItemRecord.Content> = [], report: @escaping (PrefetchSchedule.Progress) -> Void
     ) {
+        self.known = known
         self.cache = cache
         self.item = item
         self.pace = pace
@@ -55,6 +60,9 @@ struct PrefetchFill {
             throw error
         }
     }
+
+    /// Ends the space claim of an item that has succeeded.
+    func releaseClaim() { if let claimed { jobSpace.withdraw(claimed) } }
 
     /// Fetches the asset, in a new round for each generation.
     private mutating func fetch() async throws(CacheError) {
@@ -93,7 +101,8 @@ struct PrefetchFill {
         let (generation, isBare) = asset.look { ($0.record?.generation, $0.isBare) }
         // Before the first byte, the stored length may come from a `HEAD` response, so it is confirmed.
         let isFresh = asset.isFresh(at: context.wallClock.now())
-        let mustConfirm = generation != nil && (isBare || !isFresh)
+        // A live playlist has changed after the interval, whatever its lifetime is.
+        let mustConfirm = generation != nil && (isBare || !isFresh || item.followsLive)
         let reader = try asset.join(
             opening: opening, priority: .prefetch, mustConfirm: mustConfirm, began: began, maxLead: pace?.pieceBytes,
             attempts: attempts)
@@ -143,10 +152,12 @@ struct PrefetchFill {
     private mutating func resolve(
         _ play: PlayRequest, of asset: OpenAsset, _ reader: FillLedger.ReaderID
     ) async throws(CacheError) {
-        (children, media) = (nil, nil)  // those of an earlier generation
+        (children, media, reloadInterval) = (nil, nil, nil)  // those of an earlier generation
         let bytes = MediaReader(asset: asset, reader: reader, pace: pace)
         do throws(CacheError) {
             switch try await cache.media.document(of: asset, bytes) {
+            case .index where item.followsLive:
+                throw CacheError(.unsupportedMedia, "The asset is no playlist, so that it cannot be followed.")
             case .index(let coarse):
                 let time = play.span(end: coarse.end)
                 try time.checkBegins(within: coarse.end)
@@ -159,10 +170,17 @@ struct PrefetchFill {
             case .playlist(let playlist):
                 // Its files would be fetched with other credentials than those that opened it.
                 guard !asset.target.isReadersOwn else { throw AssetTarget.readerRequired }
-                let own = try play.resolved(in: playlist)
+                let own = known.isEmpty ? try play.resolved(in: playlist) : play
                 item.ranges = []
-                children = PlaylistExpansion(play: own, target: asset.target, upstream: context.upstreams.client)
-                    .files(of: playlist).map { [item] in $0.item(of: item) }
+                let expansion = PlaylistExpansion(
+                    play: own, target: asset.target, upstream: context.upstreams.client)
+                if item.followsLive, playlist.format != .hlsMultivariant {
+                    let files = expansion.filesOfLive(playlist, without: known).map { [item] in $0.liveItem(of: item) }
+                    if playlist.isLive { reloadInterval = playlist.reloadInterval(afterChange: !files.isEmpty) }
+                    children = files
+                } else {
+                    children = expansion.files(of: playlist).map { [item] in $0.item(of: item) }
+                }
                 tally.resolved([], playlist.result(from: own.time))
             }
         } catch {

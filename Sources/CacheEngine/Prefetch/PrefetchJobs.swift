@@ -24,10 +24,18 @@ package struct PrefetchJobs: Sendable {
     package func submit(_ order: CreateJobRequest, idempotencyKey: String? = nil) async throws(CacheError)
         -> JobSnapshot
     {
-        let record = try await checked(order)
-        let key = idempotencyKey.map { IdempotencyKey(key: $0, bodyHash: order.fingerprint) }
+        try await submit(
+            try await checked(order), idempotencyKey.map { IdempotencyKey(key: $0, bodyHash: order.fingerprint) })
+    }
+
+    /// Creates the job of a checked request. `isSpooled`: the items are in its spool file.
+    func submit(
+        _ record: JobRecord, _ key: IdempotencyKey?, isSpooled: Bool = false
+    ) async throws(CacheError) -> JobSnapshot {
         var insertion = try await prefetch.fleet?.submit(record, idempotency: key)
-        if insertion == nil { insertion = try await prefetch.submit(record, idempotency: key) }
+        if insertion == nil {
+            insertion = try await prefetch.submit(record, idempotency: key, isSpooled: isSpooled)
+        }
         switch insertion ?? .inserted() {
         case .inserted: return try await prefetch.job(record.id)
         case .repeated(let id, isSameBody: true):
@@ -42,16 +50,46 @@ package struct PrefetchJobs: Sendable {
 
     /// The job with a new identifier. Throws `.tokenScope` if the owner may not make it.
     func checked(_ order: CreateJobRequest) async throws(CacheError) -> JobRecord {
-        var order = order
-        order.items = named(order.items)
+        guard (1...CreateJobRequest.maxItems).contains(order.items.count) else {
+            throw .invalid("items", "A job has 1 to \(CreateJobRequest.maxItems) items.")
+        }
+        var record = try await checkedHead(of: order)
+        if let refusal = CreateJobRequest.refusal(of: order.items.count, maxItems: prefetch.limits.jobItems) {
+            throw refusal
+        }
+        // Lengths that were learned a moment ago must be in the catalog.
+        try await commits.flush()
+        record.items = try await checkedItems(order.items, from: 0, of: order)
+        return record
+    }
+
+    /// The job with a new identifier, without items.
+    func checkedHead(of order: CreateJobRequest) async throws(CacheError) -> JobRecord {
         try await checkOwner(of: order)
         try await checkZones(of: order.times.windows)
         // The clients' deadlines are instants of the system's clock; so is the time of the creation.
-        var record = try order.record(
-            id: random.identifier(), at: prefetch.civilClock.now(), maxItems: prefetch.limits.jobItems)
+        var record = try order.head(id: random.identifier(), at: prefetch.civilClock.now())
         record.times.trigger = try await trigger(of: order)
-        try await measure(&record)
         return record
+    }
+
+    /// The records of the next items of a request, from an index on. Checks names, rights, ranges and sizes, and enters the
+    /// sizes of items with a length that the catalog knows.
+    func checkedItems(
+        _ items: [CreateJobRequest.Item], from first: Int, of order: CreateJobRequest
+    ) async throws(CacheError) -> [JobItemRecord] {
+        let items = named(items)
+        if let owner = order.owner, owner.limits.isLimited {
+            for item in items { try await check(item.reference, for: owner) }
+        }
+        var records: [JobItemRecord] = []
+        for (place, item) in items.enumerated() {
+            var record = try order.record(of: item, at: first + place)
+            if let last = records.last { record.share(with: last) }
+            records.append(record)
+        }
+        try await measure(&records)
+        return records
     }
 
     /// Throws `.invalidField` for an asset that cannot exist, or is unknown by its identifier.
@@ -77,11 +115,13 @@ package struct PrefetchJobs: Sendable {
 
     private func checkOwner(of order: CreateJobRequest) async throws(CacheError) {
         guard let owner = order.owner, owner.limits.isLimited else { return }
-        for reference in order.items.map(\.reference) + [order.when?.reference].compactMap(\.self) {
-            try await owner.check(reference) { id async throws(CacheError) in try await resolver.key(of: id) }
-        }
+        if let (reference, _) = order.when { try await check(reference, for: owner) }
         // The queue may have jobs of other readers.
         if order.supersedes { throw owner.refusal("supersede, which cancels other jobs") }
+    }
+
+    private func check(_ reference: AssetReference, for owner: TokenOwner) async throws(CacheError) {
+        try await owner.check(reference) { id async throws(CacheError) in try await resolver.key(of: id) }
     }
 
     /// A page of jobs, newest first. `nextCursor` is nil on the last page.
@@ -133,7 +173,8 @@ package struct PrefetchJobs: Sendable {
         _ id: String, limit: Int = 100, cursor: String? = nil
     ) async throws(CacheError) -> (items: [JobItemRecord], nextCursor: String?) {
         let place = try JobItemPage.Place(of: id, limit: limit, cursor: cursor)
-        // The catalog has all items of the other jobs.
+        // The catalog has all items of the other jobs, once those of spool files are loaded.
+        if !prefetch.isLoaded { try await prefetch.loadUnfinishedJobs() }
         if let items = prefetch.look({ $0.items(of: id, after: place.last, atMost: place.limit + 1) }) {
             let page = JobItemPage(items, at: place)
             return (page.items, page.nextCursor)
@@ -158,9 +199,7 @@ package struct PrefetchJobs: Sendable {
         }
         if prefetch.look({ !$0.contains(id) }) {
             guard let stored = try await catalog.jobSnapshot(id) else { throw PrefetchQueue.unknown(id) }
-            if !stored.record.state.isFinished, let record = try await catalog.job(id) {
-                _ = prefetch.add(record)
-            }
+            if !stored.record.state.isFinished { try await prefetch.loadUnfinishedJobs() }
         }
         prefetch.change { $0.cancel(id, at: $1) }
         try await prefetch.saveEnd(of: id)
@@ -256,24 +295,22 @@ package struct PrefetchJobs: Sendable {
     }
 
     /// Checks the items, and enters the sizes of items with a length that the catalog knows.
-    private func measure(_ record: inout JobRecord) async throws(CacheError) {
+    private func measure(_ items: inout [JobItemRecord]) async throws(CacheError) {
         var ids: [AssetID?] = []
-        for item in record.items { ids.append(try await check(item)) }
-        // Lengths that were learned a moment ago must be in the catalog.
-        try await commits.flush()
+        for item in items { ids.append(try await check(item)) }
         let sizes = try await catalog.sizes(of: Set(ids.compactMap(\.self)))
         let capacity = configuration.policy.settings.capacityBytes ?? .max
-        for (index, id) in ids.enumerated() where record.items[index].fetchesRanges {
-            guard let length = id.flatMap({ sizes[$0]?.length }),
-                let bytes = record.items[index].bytes(length: length)
-            else { continue }
+        for (place, id) in ids.enumerated() where items[place].fetchesRanges {
+            guard let length = id.flatMap({ sizes[$0]?.length }), let bytes = items[place].bytes(length: length) else {
+                continue
+            }
             guard bytes <= capacity else {
                 throw .invalid(
-                    "items[\(index)]",
+                    "items[\(items[place].index)]",
                     "The item has \(bytes) bytes, the cache at most \(capacity): request ranges or raise capacityBytes."
                 )
             }
-            record.items[index].bytesTotal = bytes
+            items[place].bytesTotal = bytes
         }
     }
 

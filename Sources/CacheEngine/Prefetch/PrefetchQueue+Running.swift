@@ -78,7 +78,7 @@ extension PrefetchQueue {
         case .failed(let error), .timedOut(let error), .cancelled(let error), .changed(let error),
             .waiting(_, _, let error):
             span.fail(error.code)
-        case .succeeded, .expanded, .interrupted: break
+        case .succeeded, .expanded, .followed, .interrupted: break
         }
         span.end()
     }
@@ -87,10 +87,13 @@ extension PrefetchQueue {
     /// stopped.
     private func fill(_ run: Run, in cache: AssetCache) async -> PrefetchSchedule.Outcome? {
         guard let item = look({ $0.item(of: run) }) else { return .interrupted }
-        if item.list == nil, look({ $0.isRouted(run.job) }), let outcome = await fleet?.runAtOwner(run, item, in: cache)
+        // A live playlist is followed by the node of its job, which knows its files.
+        if item.list == nil, !item.followsLive, look({ $0.isRouted(run.job) }),
+            let outcome = await fleet?.runAtOwner(run, item, in: cache)
         {
             return outcome
         }
+        let (begin, known) = (uptime(), item.followsLive ? look { $0.knownFiles(of: run) } : [])
         let refusedWrites = cache.context.store.refusedWrites
         var fits = false
         do throws(CacheError) {
@@ -99,11 +102,19 @@ extension PrefetchQueue {
                 return .expanded(try await cache.lister.items(of: item, for: look { $0.owner(of: run.job) }))
             }
             let jobSpace = try await spaceClaims(of: run.job, in: cache)
-            var fill = PrefetchFill(cache: cache, item: item, pace: pace(of: run.job), jobSpace: jobSpace) { progress in
+            var fill = PrefetchFill(
+                cache: cache, item: item, pace: pace(of: run.job), jobSpace: jobSpace, known: known
+            ) { progress in
                 self.change { $0.progressed(run, progress, at: $1) }
             }
             defer { fits = !fill.exceedsCapacity }
             try await fill.run()
+            // The claims of a live stream would grow without end.
+            if look({ $0.isOfLive(run) }) { fill.releaseClaim() }
+            if let interval = fill.reloadInterval {
+                return .followed(
+                    fill.children ?? [], .live(run), max(.zero, interval - (uptime() - begin)), nil)
+            }
             return fill.children.map { .expanded($0) } ?? .succeeded
         } catch {
             let isDiskFull =
@@ -111,6 +122,9 @@ extension PrefetchQueue {
                 || cache.context.store.refusedWrites != refusedWrites
             if let wait = await wait(of: item, after: error, isDiskFull: isDiskFull, in: cache) { return wait }
             let recorded = RecordedError(await located(error, of: item, in: cache))
+            if item.followsLive, error.isTemporary(isFirst: known.isEmpty) {
+                return .followed([], .live(run), nil, recorded)
+            }
             switch error.code {
             case .assetChanged: return .changed(recorded)
             case .upstreamTimedOut: return .timedOut(recorded)
@@ -214,5 +228,23 @@ extension PrefetchQueue {
             if error.code != .cancelled { logger.error(message, metadata: ["error": "\(error)"]) }
             return false
         }
+    }
+}
+
+extension CacheError {
+    /// Whether a live playlist is loaded again after this error. `isFirst`: it was never loaded.
+    fileprivate func isTemporary(isFirst: Bool) -> Bool {
+        switch code {
+        case .assetChanged: true
+        case .upstreamTimedOut: !isFirst
+        default: !isFirst && code.isWorthRetrying
+        }
+    }
+}
+
+extension ItemWait.Hold {
+    /// The hold of a live playlist alone.
+    fileprivate static func live(_ run: PrefetchSchedule.Run) -> ItemWait.Hold {
+        ItemWait.Hold(.live, of: "\(run.job) \(run.item)")
     }
 }

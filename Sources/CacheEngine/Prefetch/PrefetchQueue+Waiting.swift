@@ -71,7 +71,7 @@ extension PrefetchQueue {
             case .disk:
                 let now = DiskState(of: cache.context)
                 if fullDisk.withLock({ $0.map(now.hasGrown) ?? false }) { probed.append(hold) }
-            case .quota: break
+            case .quota, .live: break
             }
         }
         guard !ended.isEmpty || !probed.isEmpty else { return }

@@ -79,6 +79,8 @@ final class PrefetchQueue: Sendable {
     let unsaved: AsyncStream<Void>
     private let save: AsyncStream<Void>.Continuation
     let settings: LiveCacheSettings
+    /// The items of large jobs that the catalog does not have yet.
+    let spools: JobSpools
     let zones = TimeZones()
     /// Guards the space claims of each unfinished job.
     let spaceClaims = OrderedMutex<[String: JobSpaceClaims]>(.leaf, [:])
@@ -90,12 +92,12 @@ final class PrefetchQueue: Sendable {
     private let saving = AsyncMutex()
 
     init(
-        catalog: Catalog, claims: PrefetchClaims, clock: any Clock<Duration>,
+        store: Store, claims: PrefetchClaims, clock: any Clock<Duration>,
         wallClock: any WallClock, civilClock: any WallClock, events: EventLog, latencies: UpstreamLatencies,
         tracer: Tracer, settings: LiveCacheSettings, logger: Logger
     ) {
         self.settings = settings
-        self.catalog = catalog
+        (catalog, spools) = (store.catalog, store.jobSpools)
         self.claims = claims
         self.clock = clock
         self.wallClock = wallClock
@@ -160,17 +162,19 @@ final class PrefetchQueue: Sendable {
     /// Adds a job to the schedule as it is recorded. Returns false if it is scheduled already. `isRouted`: other nodes run
     /// its items.
     @discardableResult
-    func add(_ record: JobRecord, isRouted: Bool = false) -> Bool {
+    func add(_ record: JobRecord, saved: Int? = nil, isRouted: Bool = false) -> Bool {
         defer { measure.yield() }
         enterZones(of: record.times)
-        return change { $0.add(record, isRouted: isRouted, at: $1) ?? [] }
+        return change { $0.add(record, saved: saved, isRouted: isRouted, at: $1) ?? [] }
     }
 
     /// Adds a new or requeued job to the schedule, and ends the jobs that it has superseded in the catalog.
-    private func add(_ record: JobRecord, superseding superseded: [String]) -> Bool {
+    private func add(_ record: JobRecord, saved: Int? = nil, superseding superseded: [String]) -> Bool {
         defer { measure.yield() }
         enterZones(of: record.times)
-        return change { $0.add(record, superseding: record.supersedes ? superseded : nil, at: $1) ?? [] }
+        return change {
+            $0.add(record, saved: saved, superseding: record.supersedes ? superseded : nil, at: $1) ?? []
+        }
     }
 
     /// Enters the rules of the zones that the times name.
@@ -185,7 +189,12 @@ final class PrefetchQueue: Sendable {
 
     /// Adds a new job; it is durable when this returns. If it supersedes, the unfinished jobs of its queue end in the
     /// same transaction. Throws `.overloaded` if all jobs would have too many unfinished items.
-    func submit(_ record: JobRecord, idempotency: IdempotencyKey?) async throws(CacheError) -> JobInsertion {
+    ///
+    /// - Parameter isSpooled: Whether the items are in the spool file of the job. Its items are saved to the catalog while it
+    ///   runs.
+    func submit(
+        _ record: JobRecord, idempotency: IdempotencyKey?, isSpooled: Bool = false
+    ) async throws(CacheError) -> JobInsertion {
         state.withLock { $0.submissions += 1 }
         defer { state.withLock { $0.submissions -= 1 } }
         // The mutex excludes saves, `loadUnfinishedJobs` and other submissions between the catalog's change and the
@@ -202,8 +211,12 @@ final class PrefetchQueue: Sendable {
                 guard let idempotency, let earlier = try await catalog.insertion(with: idempotency) else { throw error }
                 return earlier
             }
-            let insertion = try await catalog.insertJob(record, idempotency: idempotency)
-            if case .inserted(let superseded) = insertion { _ = add(record, superseding: superseded) }
+            let stored = isSpooled ? record.withoutItems : record
+            let insertion = try await catalog.insertJob(stored, idempotency: idempotency)
+            if case .inserted(let superseded) = insertion {
+                _ = add(record, saved: stored.items.count, superseding: superseded)
+                if isSpooled { saveSoon() }
+            }
             return insertion
         }
     }
@@ -233,6 +246,9 @@ final class PrefetchQueue: Sendable {
         try state.withLock { state throws(CacheError) in try state.schedule.checkRoom(for: record, within: limits) }
     }
 
+    /// Whether the unfinished jobs of the catalog are in the schedule.
+    var isLoaded: Bool { state.withLock(\.isLoaded) }
+
     /// Adds the unfinished jobs of the catalog to the schedule.
     func loadUnfinishedJobs() async throws(CacheError) {
         try await saving.pass { () async throws(CacheError) in try await load() }
@@ -241,7 +257,16 @@ final class PrefetchQueue: Sendable {
     /// Adds the unfinished jobs of the catalog once. A new job must not precede them: their items count.
     private func load() async throws(CacheError) {
         guard !state.withLock(\.isLoaded) else { return }
-        for job in try await catalog.unfinishedJobs() { _ = add(job) }
+        try spools.removeAll(except: Set(try await catalog.spooledJobs()))
+        for var job in try await catalog.unfinishedJobs() {
+            let saved = job.items.count
+            if let error = complete(&job) {
+                try await end(job, because: error)
+            } else {
+                _ = add(job, saved: saved)
+            }
+        }
+        try await saveFinishedSpools()
         state.withLock { $0.isLoaded = true }
     }
 
@@ -376,6 +401,7 @@ final class PrefetchQueue: Sendable {
                     state.withLock { $0.schedule.restore(changes) }
                     throw error
                 }
+                removeSpools(of: changes)
                 state.withLock { state in
                     state.schedule.forgetFinished()
                     for job in state.paces.keys where !state.schedule.contains(job) { state.paces[job] = nil }

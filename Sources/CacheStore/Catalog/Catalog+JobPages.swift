@@ -89,6 +89,8 @@ extension Catalog {
         var tally = JobTally(
             counts: try counts(states), itemsUnknown: sums[0], measuredBytes: sums[1], bytesFromCache: sums[2],
             bytesFromUpstream: sums[3])
+        // The other items are in the spool file of the job.
+        if let count = record.spooledItems { tally.addUnknown(count - tally.itemsTotal) }
         if record.state.isFinished {
             for state in JobState.allCases where !state.isFinished && tally[state] > 0 {
                 tally.move(tally[state], from: state, to: record.state)

@@ -87,6 +87,27 @@ extension Catalog {
         }
     }
 
+    /// Returns the jobs with items that the catalog may not have, finished or not.
+    package func spooledJobs() async throws(CacheError) -> [String] {
+        let secrets = secrets
+        return try await read { db in
+            let rows = try Row.fetchAll(db, sql: "SELECT * FROM jobs WHERE plan LIKE '%\"spooledItems\"%'")
+            return try rows.compactMap { row in
+                let job = try JobRow.record(row, secrets: secrets)
+                return job.spooledItems == nil ? nil : job.id
+            }
+        }
+    }
+
+    /// Writes further items of a job, in one transaction.
+    package func append(_ items: [JobItemRecord], to job: String) async throws(CacheError) {
+        let rows = try rows(of: items)
+        try await write { db in
+            guard let sequence = try Self.sequence(of: job, db) else { return }
+            try Self.writeItems(rows, job: sequence, db)
+        }
+    }
+
     /// The states of unfinished jobs, as an SQL list.
     private static let unfinishedStates = JobState.ofJobs.filter { !$0.isFinished }.map { "'\($0.rawValue)'" }
         .joined(separator: ", ")

@@ -112,10 +112,12 @@ private struct StoredPlan: Codable {
     var notBefore: Int64?
     var windows: [String]?
     var trigger: JobTrigger?
+    var spooledItems: Int?
 
     /// Nil for the terms of most jobs.
     init?(_ job: JobRecord) {
-        guard job.revision != 1 || job.times != JobTimes() else { return nil }
+        guard job.revision != 1 || job.times != JobTimes() || job.spooledItems != nil else { return nil }
+        spooledItems = job.spooledItems
         (revision, notBefore) = (job.revision, job.times.notBefore?.milliseconds)
         windows = job.times.windows.isEmpty ? nil : job.times.windows.map(\.text)
         trigger = job.times.trigger
@@ -123,7 +125,7 @@ private struct StoredPlan: Codable {
 
     /// Throws `storageCorrupt` if a window is invalid.
     func restore(to job: inout JobRecord) throws(CacheError) {
-        job.revision = revision ?? 1
+        (job.revision, job.spooledItems) = (revision ?? 1, spooledItems)
         do throws(CacheError) {
             job.times = JobTimes(
                 notBefore: notBefore.map { Timestamp(milliseconds: $0) },
@@ -154,7 +156,8 @@ struct StoredReference: Codable {
         if item.isPinned { pinned = true }
         list = item.list
         media = StoredPlay(item)
-        wait = item.wait.map(StoredWait.init)
+        // A live playlist is loaded at once after a restart.
+        wait = item.wait.flatMap { $0.hold.cause == .live ? nil : StoredWait($0) }
         switch item.reference {
         case .url(let url, let key): (self.url, self.key) = (url, key)
         case .mounted(let origin, let path, let key): (self.origin, self.path, self.key) = (origin, path, key)
@@ -209,6 +212,8 @@ private struct StoredPlay: Codable {
     var play: Range<Double>?
     /// Nil: the request names the start.
     var hasStart: Bool?
+    /// Nil: the playlist is not followed.
+    var live: Bool?
     var kinds: [TrackKind]?
     var renditions: String?
     var keys: Bool?
@@ -227,6 +232,7 @@ private struct StoredPlay: Codable {
         if let request = item.play {
             play = request.time
             hasStart = request.hasStart ? nil : false
+            live = request.isLive ? true : nil
             kinds = request.kinds?.sorted { $0.rawValue < $1.rawValue }
             (renditions, keys, otherwise) = (request.renditions.text, request.includesKeys, request.otherwise)
         }
@@ -247,7 +253,7 @@ private struct StoredPlay: Codable {
             item.play = PlayRequest(
                 time: play, hasStart: hasStart ?? true, kinds: kinds.map(Set.init), renditions: renditions,
                 includesKeys: keys ?? true,
-                otherwise: otherwise ?? .fail)
+                otherwise: otherwise ?? .fail, isLive: live ?? false)
         }
         if let playable {
             item.playResult = PlayResult(

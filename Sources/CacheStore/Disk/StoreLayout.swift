@@ -32,6 +32,9 @@ package struct StoreLayout: Hashable, Sendable {
     /// The directory of the shards.
     package var assets: String { directory + "/assets" }
 
+    /// The directory of the spool files of large jobs.
+    package var spool: String { directory + "/spool" }
+
     /// Names of the 256 shard directories: two hexadecimal digits each.
     package static let shards: [String] = (UInt8.min...UInt8.max).map(\.hexDigits)
 

@@ -9,6 +9,8 @@ package final class Store: Sendable {
     package let layout: StoreLayout
     /// The durable index.
     package let catalog: Catalog
+    /// The items of large jobs that the catalog does not have yet.
+    package let jobSpools: JobSpools
     let disk: any Disk
     /// The keys that seal the keys of encrypted files.
     package let masterKeys: MasterKeys
@@ -48,6 +50,7 @@ package final class Store: Sendable {
         self.lock = lock
         self.formerReaders = formerReaders
         self.catalog = catalog
+        jobSpools = JobSpools(layout: layout, disk: disk, secrets: catalog.secrets)
         self.reserve = reserve
         self.holes = holes
         self.loss = loss

@@ -97,7 +97,7 @@ final class CurlConnection {
     /// The header lines; the caller frees the list.
     private func headers(of request: ServiceRequest) throws(ClientError) -> UnsafeMutablePointer<curl_slist>? {
         var lines = ["Accept: \(request.isStream ? "text/event-stream" : "application/json")", "Expect:"]
-        if request.body != nil { lines.append("Content-Type: application/json") }
+        if request.body != nil { lines.append("Content-Type: \(request.mediaType)") }
         if !request.lastEventID.isEmpty { lines.append("Last-Event-ID: \(request.lastEventID)") }
         if let token { lines.append("Authorization: Bearer \(token.exposed)") }
         var list: UnsafeMutablePointer<curl_slist>?

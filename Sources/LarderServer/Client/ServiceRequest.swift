@@ -7,8 +7,9 @@ struct ServiceRequest: Hashable {
     var method: Method
     /// The path with its query, percent-encoded.
     var target: String
-    /// The JSON body; nil: none.
+    /// The body; nil: none.
     var body: String?
+    var mediaType = "application/json"
     /// Whether the response is a stream of server-sent events.
     var isStream = false
     /// The identifier of the last event that was received; empty: none.

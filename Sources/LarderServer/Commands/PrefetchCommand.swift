@@ -11,7 +11,8 @@ struct PrefetchCommand: ClientCommand {
         discussion: """
             The assets are URLs, or paths below an origin. With --wait the exit status is 0 only if the job succeeds, and \
             failed items are reported on standard error. An interrupted wait (Ctrl-C) does not end the job. With --list the \
-            paths are folders, with a slash at their ends, or documents that name files.
+            paths are folders, with a slash at their ends, or documents that name files. With --from-file the assets are the \
+            lines of a file: URLs, paths below --origin, or items of the API as JSON.
             """)
 
     @Argument(help: ArgumentHelp("URLs of assets.", valueName: "asset-url"))
@@ -22,6 +23,12 @@ struct PrefetchCommand: ClientCommand {
 
     @Option(name: .long, help: "Path below the origin; repeatable.")
     var path: [String] = []
+
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "File with an asset on each line, at most 100,000; - reads standard input.", valueName: "file"))
+    var fromFile: String?
 
     @Option(
         name: .long, help: ArgumentHelp("Range to fetch, for example bytes=0-1048575; repeatable.", valueName: "range"))
@@ -72,6 +79,9 @@ struct PrefetchCommand: ClientCommand {
         help: ArgumentHelp("With --list: only files like this, such as '**/*.mp4'; repeatable.", valueName: "pattern"))
     var include: [String] = []
 
+    @Flag(name: .long, help: "Follow live playlists until their end.")
+    var live = false
+
     @Flag(name: .long, help: "Only show the files that the job would fetch.")
     var dryRun = false
 
@@ -83,11 +93,17 @@ struct PrefetchCommand: ClientCommand {
     var needs: [String] { ["POST /v1/jobs"] + (wait ? ["GET /v1/jobs/{jobId}/events"] : []) }
 
     func validate() throws {
-        guard (origin == nil) == path.isEmpty else {
+        guard fromFile == nil || urls.isEmpty && path.isEmpty else {
+            throw ValidationError("--from-file replaces URLs and --path; remove them.")
+        }
+        guard (origin == nil) == path.isEmpty || fromFile != nil else {
             throw ValidationError("--origin and --path require each other.")
         }
-        guard !urls.isEmpty || !path.isEmpty else {
-            throw ValidationError("Name the assets: URLs, or --origin and --path.")
+        guard !urls.isEmpty || !path.isEmpty || fromFile != nil else {
+            throw ValidationError("Name the assets: URLs, --origin and --path, or --from-file.")
+        }
+        guard !live || play == nil && range.isEmpty && !list else {
+            throw ValidationError("--live excludes --play, --range and --list.")
         }
         guard play != nil || start == nil else { throw ValidationError("--start requires --play.") }
         guard play == nil || range.isEmpty else { throw ValidationError("--play and --range exclude each other.") }
@@ -100,15 +116,20 @@ struct PrefetchCommand: ClientCommand {
     }
 
     func perform(_ client: ServiceClient) throws {
-        guard !dryRun else { return try show(client.document(ServiceRequest(.post, "/v1/jobs", body: body))) }
-        let job: APIDocument<JobDocument> = try client.document(ServiceRequest(.post, "/v1/jobs", body: body))
+        var (request, count) = (ServiceRequest(.post, "/v1/jobs", body: body), urls.count + path.count)
+        if let fromFile { (request, count) = try self.request(linesOf: fromFile) }
+        guard !dryRun else { return try show(client.document(request)) }
+        let job: APIDocument<JobDocument>
+        do { job = try client.document(request) } catch let error as ClientError where fromFile != nil {
+            throw JobLinesText.renumbered(error)
+        }
         let identifier = job.value.jobId
         if service.json {
             say(job.text)
         } else {
             let hint = wait ? "" : "; `larder jobs \(identifier)` shows its progress"
             say(
-                "Created the job \(identifier) with \(FigureText.count(urls.count + path.count, "item"))\(hint)."
+                "Created the job \(identifier) with \(FigureText.count(count, "item"))\(hint)."
             )
         }
         if wait { try JobWatch(of: identifier, client, printsEvents: service.json).run() }
@@ -133,8 +154,16 @@ struct PrefetchCommand: ClientCommand {
                 + (skipped > 0 ? "; \(FigureText.count(skipped)) entries lie elsewhere" : ""))
     }
 
-    /// The body of the request: `CreateJobRequest` of the API.
-    var body: JSON {
+    /// The request with the lines of a file, and the number of its items.
+    private func request(linesOf file: String) throws -> (ServiceRequest, Int) {
+        let text = try JobLinesText(reading: file, origin: origin, shared: shared, job: job)
+        var request = ServiceRequest(.post, "/v1/jobs")
+        (request.body, request.mediaType, request.timeout) = (text.body, "application/x-ndjson", .seconds(600))
+        return (request, text.count)
+    }
+
+    /// The members of each item beside the name of its asset.
+    private var shared: [JSON.Member] {
         var shared: [JSON.Member] = []
         if !range.isEmpty { shared.append(.init("ranges", .array(range.map(JSON.string)))) }
         if let play {
@@ -146,16 +175,29 @@ struct PrefetchCommand: ClientCommand {
             let selection = JSON(present: ["recursive": recursive ? .bool(true) : nil, "include": patterns])
             shared.append(.init("list", selection))
         }
-        let mounted = path.map { path -> [JSON.Member] in
-            [.init("origin", .string(origin ?? "")), .init("path", .string(path))]
-        }
-        let items = (urls.map { [.init("url", .string($0))] } + mounted).map { JSON.object($0 + shared) }
-        return JSON(present: [
-            "items": .array(items), "priority": .string(priority.rawValue), "label": label.map(JSON.string),
+        if live { shared.append(.init("live", .bool(true))) }
+        return shared
+    }
+
+    /// The members of the job beside its items.
+    private var job: [JSON.Member] {
+        let job = JSON(present: [
+            "priority": .string(priority.rawValue), "label": label.map(JSON.string),
             "maxBytesPerSecond": rate?.json, "deadlineAt": deadline?.json,
             "notBefore": notBefore?.json, "windows": window.isEmpty ? nil : .array(window.map(JSON.string)),
             "dryRun": dryRun ? .bool(true) : nil,
         ])
+        guard case .object(let members) = job else { return [] }
+        return members
+    }
+
+    /// The body of the request: `CreateJobRequest` of the API.
+    var body: JSON {
+        let mounted = path.map { path -> [JSON.Member] in
+            [.init("origin", .string(origin ?? "")), .init("path", .string(path))]
+        }
+        let items = (urls.map { [.init("url", .string($0))] } + mounted).map { JSON.object($0 + shared) }
+        return .object([.init("items", .array(items))] + job)
     }
 }
 

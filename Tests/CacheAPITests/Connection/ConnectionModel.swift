@@ -119,7 +119,7 @@ struct ConnectionModel {
                 head.hasBody ? HTTPConnectionState.BodyWindow(.seconds(10), at: now) : .none)
             actions.append(head.hasBody ? "post" : "head")
         case .part(.body(let bytes)):
-            state.bodyArrived(bytes.readableBytes)
+            state.bodyArrived(bytes.readableBytes, at: now)
             actions.append("part")
         case .part(.end):
             actions.append("end")

@@ -116,6 +116,15 @@ import Testing
         ])
     func deadlines(row: Row) { #expect(ConnectionModel.run(row.events) == row.actions) }
 
+    @Test("A body in lines ends after 60 seconds without a byte, however slow it is")
+    func linesMayBeSlow() {
+        let start = NIODeadline.now()
+        var window = HTTPConnectionState.BodyWindow.lines(at: start)
+        #expect(window.end == start + .seconds(60) && !window.hasRate)
+        window.arrived(1, at: start + .seconds(59))
+        #expect(window.end == start + .seconds(119))
+    }
+
     @Test(
         "A client that accepts no bytes is disconnected, a slow response is not",
         arguments: [

@@ -124,7 +124,7 @@ import Testing
         let hold = ItemWait.Hold(cause, of: "media")
         var (schedule, first) = PrefetchScheduleTests.opened(2, Self.job("a", items: 30))
 
-        #expect(Self.block(&schedule, first, by: hold) == (cause == .circuit ? 30 : 2))
+        #expect(Self.block(&schedule, first, by: hold) == ([.circuit, .live].contains(cause) ? 30 : 2))
         #expect(schedule.progress(of: "a", at: Self.moment(0))?.tally[.waiting] == 30)
     }
 

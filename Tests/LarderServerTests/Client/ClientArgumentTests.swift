@@ -47,6 +47,28 @@ import Testing
                 + #""priority":"normal","dryRun":true}"#)
     }
 
+    @Test("The lines of a file are items of a job, and errors name the lines of the file")
+    func lines() {
+        let shared: [JSON.Member] = [.init("ranges", ["bytes=0-9"])]
+        let job: [JSON.Member] = [.init("priority", "low")]
+        let text = JobLinesText("a.mp4\r\n\n {\"url\":\"http://a/x\"}\n", origin: "media", shared: shared, job: job)
+        #expect(
+            text.body == #"{"job":{"priority":"low"}}"# + "\n"
+                + #"{"origin":"media","path":"a.mp4","ranges":["bytes=0-9"]}"# + "\n\n" + #"{"url":"http://a/x"}"#
+                + "\n"
+        )
+        #expect(text.count == 2)
+        #expect(
+            JobLinesText("http://a/x", origin: nil, shared: [], job: []).body
+                == "{\"job\":{}}\n{\"url\":\"http://a/x\"}")
+        func renumbered(_ message: String) -> String {
+            JobLinesText.renumbered(ClientError(.foreign, message)).message
+        }
+        #expect(renumbered("Line 13: no.") == "Line 12: no.")
+        #expect(renumbered("Line 1: no.") == "Line 1: no.")
+        #expect(renumbered("Another error.") == "Another error.")
+    }
+
     @Test("A purge is planned before it is carried out")
     func aPurgeIsPlanned() throws {
         let command: PurgeCommand = try parsed(
@@ -84,6 +106,7 @@ import Testing
         arguments: [
             ("prefetch", "Name the assets"), ("prefetch --origin media", "require each other"),
             ("prefetch http://a/x --path y", "require each other"),
+            ("prefetch http://a/x --from-file y", "replaces"), ("prefetch http://a/x --live --play 5s", "excludes"),
             ("prefetch http://a/x --start 5s", "requires --play"),
             ("prefetch http://a/x --play 5s --range bytes=0-1", "exclude each other"),
             ("prefetch http://a/x --recursive", "require --list"),

@@ -15,6 +15,17 @@ struct LivePlaylistTests {
         return try dash(mpd(content, attributes: live), limits: limits, now: seconds.map { Self.start + $0 })
     }
 
+    @Test("A playlist is loaded again after its interval, one of HLS later after a change")
+    func reloads() throws {
+        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:6\n#EXTINF:6,\na.ts\n"
+        let media = try HLSParser.playlist(Array(text.utf8), limits: MediaLimits())
+        #expect(media.reloadInterval(afterChange: true) == .seconds(6))
+        #expect(media.reloadInterval(afterChange: false) == .seconds(3))
+        let stated = try live(Self.numbers, attributes: #"minimumUpdatePeriod="PT9S""#, after: 30)
+        #expect(stated.reloadInterval(afterChange: true) == .seconds(9))
+        #expect(try live(Self.numbers, after: 30).reloadInterval(afterChange: true) == .seconds(4))
+    }
+
     private static let numbers =
         #"<Representation id="a"><SegmentTemplate duration="4" startNumber="5" media="$Number$.m4s"/></Representation>"#
 

@@ -180,7 +180,7 @@ final class HTTPConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler
         switch part {
         case .head(let head): begin(head, context)
         case .body(let bytes):
-            state.bodyArrived(bytes.readableBytes)
+            state.bodyArrived(bytes.readableBytes, at: context.eventLoop.now)
             context.fireChannelRead(wrapInboundOut(part))
         case .end:
             let completion = state.requestEnded()
@@ -193,10 +193,16 @@ final class HTTPConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler
     private func begin(_ original: HTTPRequestHead, _ context: ChannelHandlerContext) {
         var head = original
         // The router answers 413 from the head. It is the last response, because the body is not read.
-        let isTooLong = head.bodyLength.map { $0 > limits.bodyBytes(ofPath: head.uri) } ?? false
+        let isInLines = head.headers.first(name: "Content-Type").map { MediaType.essence($0) } == JobLines.mediaType
+        let isTooLong =
+            head.bodyLength.map { $0 > limits.bodyBytes(ofPath: head.uri, isInLines: isInLines) } ?? false
         state.begin(
             RequestFraming(head, isLast: isTooLong || isForOneRequest(head)),
-            head.hasBody ? HTTPConnectionState.BodyWindow(bodyWindow, at: context.eventLoop.now) : .none)
+            head.hasBody
+                ? isInLines
+                    ? .lines(at: context.eventLoop.now)
+                    : HTTPConnectionState.BodyWindow(bodyWindow, at: context.eventLoop.now)
+                : .none)
         do throws(CacheError) { try admit(&head) } catch { return refuse(error, context) }
         if head.hasBody { arm(context) }
         if state.awaitsBody, !isTooLong, head.awaitsContinue {

@@ -80,6 +80,8 @@ struct HTTPConnectionState {
         var end: NIODeadline
         /// The bytes that have arrived in the interval.
         var bytes = 0
+        /// Whether each byte restarts the interval, so that it has no rate.
+        private(set) var restarts = false
 
         /// The minimum rate of a request body.
         static let bytesPerSecond: Int64 = 16 << 10
@@ -88,12 +90,24 @@ struct HTTPConnectionState {
             (self.length, end) = (length, now + length)
         }
 
+        /// The interval of a body in lines, whose sender may compute them: 60 s without a byte.
+        static func lines(at now: NIODeadline) -> BodyWindow {
+            var window = BodyWindow(.seconds(60), at: now)
+            window.restarts = true
+            return window
+        }
+
+        mutating func arrived(_ count: Int, at now: NIODeadline) {
+            bytes += count
+            if restarts { end = now + length }
+        }
+
         /// A request without a body: its end follows in the same read.
         static let none = BodyWindow()
 
         private init() { (length, end) = (.zero, .distantFuture) }
 
-        var hasRate: Bool { Int64(bytes) >= length.nanoseconds / 1_000_000 * Self.bytesPerSecond / 1000 }
+        var hasRate: Bool { !restarts && Int64(bytes) >= length.nanoseconds / 1_000_000 * Self.bytesPerSecond / 1000 }
     }
 
     /// The sending side of the client.
@@ -215,9 +229,9 @@ struct HTTPConnectionState {
     /// Whether the body of the request in progress has not begun to arrive.
     var awaitsBody: Bool { waiting.isEmpty }
 
-    mutating func bodyArrived(_ bytes: Int) {
+    mutating func bodyArrived(_ bytes: Int, at now: NIODeadline) {
         guard case .exchange(var exchange) = phase, case .receiving(var window) = exchange.request else { return }
-        window.bytes += bytes
+        window.arrived(bytes, at: now)
         exchange.request = .receiving(window)
         phase = .exchange(exchange)
     }

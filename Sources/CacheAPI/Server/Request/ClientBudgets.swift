@@ -6,6 +6,8 @@ struct ClientBudgets: Sendable {
     let bodies: UsageBudget
     /// The open event streams.
     let followers: UsageBudget
+    /// The jobs in lines that are being received: each holds its items in memory.
+    let uploads: UsageBudget
     /// The event streams of each address.
     let addresses: AddressLimiter
     let feed: EventFeed
@@ -19,6 +21,7 @@ struct ClientBudgets: Sendable {
             let total = live.values.limits.followers
             return UsageBudget.Limits(total: total, share: max(1, total / 10))
         }
+        uploads = UsageBudget { UsageBudget.Limits(total: 4, share: 1, reserve: 1) }
         self.addresses = addresses
         self.feed = feed
     }

@@ -1,0 +1,122 @@
+package import CacheCore
+import CacheStore
+import Logging
+
+/// A large job while its items arrive: they are checked in batches, and written to the spool file of the job.
+///
+/// Its owner must end it with ``submit(idempotencyKey:fingerprint:)``, ``plan()`` or ``discard()``.
+package struct JobIntake: Sendable {
+    /// The number of items that are checked together.
+    package static let batch = 500
+    /// The largest number of bytes of all lines.
+    package static let mostBytes = Int(JobSpools.mostBytesOfJob)
+
+    private let jobs: PrefetchJobs
+    private let order: CreateJobRequest
+    private var record: JobRecord
+    /// Nil: the items need no spool file.
+    private var spool: JobSpool?
+
+    fileprivate init(_ jobs: PrefetchJobs, _ order: CreateJobRequest, _ record: JobRecord) {
+        (self.jobs, self.order, self.record) = (jobs, order, record)
+    }
+
+    /// The number of items.
+    package var count: Int { record.items.count }
+
+    /// Adds a batch of items. Throws as ``PrefetchJobs/submit(_:idempotencyKey:)``, and `.payloadTooLarge` and `.overloaded` for
+    /// the size of spool files.
+    package mutating func add(_ items: [CreateJobRequest.Item]) async throws(CacheError) {
+        let limits = jobs.prefetch.limits
+        if let refusal = CreateJobRequest.refusal(of: count + items.count, maxItems: limits.jobItems) { throw refusal }
+        var records = try await jobs.checkedItems(items, from: count, of: order)
+        if let first = record.items.last {
+            for place in records.indices { records[place].share(with: first) }
+        }
+        record.items += records
+        guard !order.isDryRun else { return }
+        // A smaller job is written to the catalog at once.
+        let isFirst = spool == nil
+        guard !isFirst || count > CreateJobRequest.maxItems else { return }
+        let (spools, id, present) = (jobs.prefetch.spools, record.id, spool)
+        let added = isFirst ? record.items : records
+        spool = try await onDisk { () throws(CacheError) in
+            var spool = if let present { present } else { try spools.create(id) }
+            do throws(CacheError) {
+                try spool.append(added)
+            } catch {
+                // The error of the write is the cause; a file that cannot be removed is removed at the next start.
+                if isFirst { try? spool.discard() }
+                throw error
+            }
+            return spool
+        }
+    }
+
+    /// The error of the first of these items that has one, and its place; nil: they are valid one by one.
+    package func refusal(of items: [CreateJobRequest.Item]) async -> (place: Int, error: CacheError)? {
+        for (place, item) in items.enumerated() {
+            do throws(CacheError) {
+                _ = try await jobs.checkedItems([item], from: count + place, of: order)
+            } catch {
+                return (place, error)
+            }
+        }
+        return nil
+    }
+
+    /// Creates the job; it is durable when this returns.
+    package mutating func submit(
+        idempotencyKey: String?, fingerprint: String
+    ) async throws(CacheError) -> JobSnapshot {
+        let key = idempotencyKey.map { IdempotencyKey(key: $0, bodyHash: fingerprint) }
+        guard let present = spool else { return try await jobs.submit(record, key) }
+        do throws(CacheError) {
+            spool = try await onDisk { () throws(CacheError) in
+                var spool = present
+                try spool.finish()
+                return spool
+            }
+        } catch {
+            discard()
+            throw error
+        }
+        record.spooledItems = count
+        do throws(CacheError) {
+            let job = try await jobs.submit(record, key, isSpooled: true)
+            // A repeated request has returned the first job.
+            if job.record.id != record.id { discard() }
+            return job
+        } catch {
+            if jobs.prefetch.look({ !$0.contains(record.id) }) { discard() }
+            throw error
+        }
+    }
+
+    /// The files that the job would fetch.
+    package func plan() async throws(CacheError) -> JobPlan { try await jobs.plan(record) }
+
+    /// Ends the intake without a job. It must also work in a cancelled task, so that it waits for the disk.
+    package func discard() {
+        guard let spool else { return }
+        do throws(CacheError) { try spool.discard() } catch {
+            jobs.prefetch.logger.error(
+                "the spool file of a job could not be removed", metadata: ["job": "\(record.id)", "error": "\(error)"])
+        }
+    }
+
+    private func onDisk<Value: Sendable>(
+        _ work: @escaping @Sendable () throws(CacheError) -> Value
+    ) async throws(CacheError) -> Value {
+        try await jobs.resolver.context.diskThreads.run(work)
+    }
+}
+
+extension PrefetchJobs {
+    /// Begins a job with items that arrive one after the other. `order` has none.
+    package func intake(_ order: CreateJobRequest) async throws(CacheError) -> JobIntake {
+        let record = try await checkedHead(of: order)
+        try await commits.flush()
+        return JobIntake(self, order, record)
+    }
+}
