@@ -78,7 +78,7 @@ import Testing
         rates.received(1000, from: "up", isLimited: false, at: .seconds(11))
         rates.received(1000, from: "up", isLimited: false, at: .seconds(12))
         rates.ended(at: "up", isLimited: false, .seconds(12))
-        #expect(rates.bytesPerSecond(of: "up") == 1000)
+        #expect(rates.bytesPerSecond(of: "up") == 1000, "the rate after the first bytes")
 
         rates.began(at: "up", isLimited: false, .seconds(100))
         for second in 101...120 { rates.received(300, from: "up", isLimited: false, at: .seconds(second)) }
@@ -87,6 +87,35 @@ import Testing
         rates.began(at: "up", isLimited: true, .seconds(120))
         rates.received(1, from: "up", isLimited: true, at: .seconds(130))
         #expect(rates.bytesPerSecond(of: "up") == 300, "a limited job tells nothing of the upstream")
+    }
+
+    @Test("The time until the first bytes of a busy period does not count")
+    func warmUps() {
+        var rates = OriginRates()
+        func run(from start: Double) {
+            rates.began(at: "up", isLimited: false, .seconds(start))
+            // Reports each quarter of a second, of an upstream that answers after a second.
+            for quarter in 4...20 {
+                rates.received(250, from: "up", isLimited: false, at: .seconds(start + Double(quarter) / 4))
+                let rate = rates.bytesPerSecond(of: "up")
+                #expect(rate == nil || rate == 1000, "the rate \(quarter) quarters of a second after \(start) s")
+            }
+            rates.ended(at: "up", isLimited: false, .seconds(start + 5))
+        }
+        run(from: 10)
+        run(from: 40)
+        #expect(rates.bytesPerSecond(of: "up") == 1000)
+    }
+
+    @Test("A party with short busy periods has the rate of all of them")
+    func shortPeriods() {
+        var rates = OriginRates()
+        for start in [10.0, 20, 30] {
+            rates.began(at: "up", isLimited: false, .seconds(start))
+            rates.received(400, from: "up", isLimited: false, at: .seconds(start + 0.4))
+            rates.ended(at: "up", isLimited: false, .seconds(start + 0.4))
+        }
+        #expect(rates.bytesPerSecond(of: "up").map { abs($0 - 1000) < 1 } == true)
     }
 
     @Test("A late prediction is a risk after a doubt, and in the last quarter at once")
