@@ -106,6 +106,12 @@ def is_positive(case, component):
     return info is None or info.mode.is_positive
 
 
+@schemathesis.serializer("application/x-ndjson")
+def lines(context, value):
+    """A body in lines, for which a schema has a text only."""
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
 @schemathesis.hook
 def before_call(context, case, kwargs):
     """Changes the valid components of a request; the others must be rejected as they are."""
@@ -124,6 +130,8 @@ def before_call(context, case, kwargs):
         if isinstance(case.body, dict) and operation in ("putOrigin", "patchOrigin"):
             # The name is the path's.
             case.body.pop("name", None)
+    if isinstance(case.body, str) and case.media_type == "application/x-ndjson" and is_positive(case, ParameterLocation.BODY):
+        case.body = '{"job": {"label": "lines"}}\n{"origin": "demo", "path": "one.bin"}\n'
     if case.headers and "wait" in str(case.headers.get("Prefer", "")):
         case.headers["Prefer"] = "wait=0"
     if case.headers and len(case.headers.get("If-Match", "")) % 2:
