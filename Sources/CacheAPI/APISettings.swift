@@ -145,6 +145,8 @@ package struct APISettings: Sendable {
     package var isFastPathEnabled: Bool
     /// The access log; nil: entries of the level `info` in the service's own log.
     package var accessLog: AccessLog?
+    /// The tokens that always have series of their own in metrics.
+    package var labelledTokens: [String] = []
     /// The version of the program.
     package var version: String
     /// The text of `openapi.yaml`.

@@ -20,13 +20,16 @@ package func makeApplication(
 ) throws(CacheError) -> HTTPService {
     let live = live ?? LiveAPISettings(settings)
     let load = AdmissionLimits(live, clock: clock)
+    let history = RequestHistory(events: cache.events)
+    let failures = FailureLog(logger: logger, clock: clock)
     let processor = RequestProcessor(
         gate: Authorizer(live, wallClock: wallClock, isEncrypted: settings.tls != nil), random: random, clock: clock,
         recorder: RequestRecorder(
-            log: settings.accessLog ?? AccessLog(logger), latencies: cache.statistics.requestLatencies),
+            log: settings.accessLog ?? AccessLog(logger), latencies: cache.statistics.requestLatencies,
+            history: history, failures: failures, readers: ReaderFigures(named: settings.labelledTokens)),
         tracing: RequestTracing(tracer: cache.tracer))
     cache.webhooks.encode { WebhookData.json(of: $0) }
-    let feed = EventFeed(log: cache.events, clock: clock)
+    let feed = EventFeed(log: cache.events, clock: clock, requests: history)
     cache.schedules.begin(with: JobSchedules.Rights(live, wallClock: wallClock))
     let router = makeRouter(
         cache: cache, settings: settings, live: live, source: source, processor: processor, load: load, feed: feed,
@@ -57,7 +60,7 @@ package func makeApplication(
             await onRunning(BoundAddresses($0, scheme: settings.tls == nil ? "http" : "https"))
         })
     // Services end in reverse order: first the feed, with all streams of events, which the listener waits for.
-    let services: [any Service] = (certificates.map { [$0] } ?? []) + [listener, feed]
+    let services: [any Service] = (certificates.map { [$0] } ?? []) + [failures, listener, feed]
     return HTTPService(
         services: ServiceGroup(configuration: .init(services: services, logger: logger)), accepting: accepting)
 }
@@ -85,11 +88,13 @@ func makeRouter(
         budgets)
     router.mount(
         StatsController(
-            cache: cache, load: load, readers: processor.recorder.readers, source: source, version: settings.version),
+            cache: cache, load: load, recorder: processor.recorder, source: source, version: settings.version),
         gate,
         limits, budgets)
     let tickets = EventTickets(random: processor.random, uptime: clock.stopwatch(), wallClock: wallClock)
-    router.mount(EventController(events: cache.events, tickets: tickets), gate, limits, budgets)
+    let history = processor.recorder.history
+    router.mount(EventController(events: cache.events, history: history, tickets: tickets), gate, limits, budgets)
+    router.mount(RequestController(history: history, events: cache.events), gate, limits, budgets)
     router.mount(PolicyController(cache: cache, live: live), gate, limits, budgets)
     router.mount(EvictionController(cache: cache, live: live, readers: limits, clock: clock), gate, limits, budgets)
     router.mount(ScrubController(scrubber: cache.scrubber, live: live), gate, limits, budgets)

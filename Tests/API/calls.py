@@ -585,6 +585,15 @@ class Calls:
         events = self.call("getEvents", topics="fills,jobs")
         expect({event.topic for event in events.items} == {"fills", "jobs"}, "getEvents: wrong topics")
         expect(self.call("getEvents", after=events.last_id).is_complete, "getEvents: not complete")
+        hits = {"origin": "demo", "status": "2xx", "result": self.models.CacheResult.HIT}
+        requests = self.call("listRequests", **hits, limit=2, total=True)
+        expect(len(requests.items) == 2 and requests.total > 2, f"listRequests: {requests.total} requests")
+        expect(all(entry.status in (200, 206) for entry in requests.items), "listRequests: wrong statuses")
+        older = self.call("listRequests", **hits, cursor=requests.next_cursor)
+        expect(older.items[0].id < requests.items[1].id, "listRequests: wrong page")
+        self.refused("listRequests", cursor="x", status=422, code="invalidField")
+        ended = self.call("getEvents", topics="requests", asset_id=self.one).items
+        expect(ended and all(event.request.asset_id == self.one for event in ended), "getEvents: wrong requests")
         expect(len(self.call("createEventTicket", status=201).ticket) == 64, "createEventTicket: wrong ticket")
         expect(self.call("listAssets", total=True, limit=1).total > 0, "listAssets: no total")
         stats = self.call("getStats", kind="Stats")

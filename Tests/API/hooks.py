@@ -27,6 +27,8 @@ RULES = {
     "patchJob": ("deadlineAt", "windows"),
     # Names of time zones, times of day, and intervals from a minute to a year; rules of the job.
     "putSchedule": ("repeat", "at", "job", "job.windows", "job.deadlineAt", "job.notBefore", "deadlineSeconds"),
+    # Filters of the topic requests.
+    "getEvents": ("kind", "origin", "prefix", "assetId", "token", "status", "result", "minSeconds"),
     # Either a range or a time span with its length; a word or a number.
     "explainRead": ("range", "startSeconds", "seconds", "renditions"),
     # At most 64 combinations of an algorithm and a capacity.

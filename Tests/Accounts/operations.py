@@ -26,6 +26,8 @@ class Row:
     #: Whether a permitted request uses the object up, so that each one needs a new object.
     consumes: bool = False
     query: str = ""
+    #: The scope that tokens without limits need, if it is not `scope`.
+    whole: str = ""
     #: Whether the token must be one of the configuration, of the tokens file or of the API.
     needs_entry: bool = False
     body: object = None
@@ -85,7 +87,8 @@ ROWS = {
     "getLiveStats": Row("read", "refused"),
     "getHistory": Row("read", "refused"),
     "getTop": Row("read", "refused"),
-    "getEvents": Row("read", "refused"),
+    "listRequests": Row("read", "checked", "requests", whole="admin"),
+    "getEvents": Row("read", "checked", "events"),
     "createEventTicket": Row("read", "refused", status=201),
     "createSignature": Row("sign", "checked", "signature", 201),
     "getMetrics": Row("read", "refused"),
@@ -208,6 +211,9 @@ def expected(row, credential, case):
         return INVALID if credential.token else MISSING
     if credential.scope not in SUFFICIENT[row.scope]:
         return refused_scope(f'scope="{row.needed}"')
+    whole = case.whole or row.whole
+    if whole and not credential.is_limited and credential.scope not in SUFFICIENT[whole]:
+        return refused_scope(f'scope="{whole}"')
     if row.needs_entry and "JWT" in credential.name:
         return refused_scope()
     if credential.is_limited:
@@ -226,4 +232,5 @@ def is_permitted(row, credential):
     """Whether GET /v1/access lists the operation."""
     if row.scope not in SUFFICIENT:
         return row.scope == "nothing"
-    return credential.scope in SUFFICIENT[row.scope] and not (credential.is_limited and row.limits == "refused")
+    needed = row.scope if credential.is_limited else row.whole or row.scope
+    return credential.scope in SUFFICIENT[needed] and not (credential.is_limited and row.limits == "refused")

@@ -78,6 +78,8 @@ class Case:
     #: Whether it lies inside the limits of the limited tokens.
     is_inside: bool = True
     is_public: bool = False
+    #: The scope that tokens without limits need, if it is not that of the row.
+    whole: str = ""
     #: A limited token with further permissions for it: the one that made it, or one with other limits.
     also: str = ""
     #: The status for readers without limits, if it is not that of the row.
@@ -525,6 +527,16 @@ class Stage:
                 )
             ),
         )  # fmt: skip
+
+    def cases_requests(self, row):
+        return self.of(Case("all", query={"limit": 1000, "total": "true"}, also="limited elsewhere"))
+
+    def cases_events(self, row):
+        return self.of(
+            Case("the usual topics", is_inside=False),
+            Case("requests", query={"topics": "requests"}, whole="admin", also="limited elsewhere"),
+            Case("requests and others", query={"topics": "requests,health"}, whole="admin", is_inside=False),
+        )
 
     def cases_jobs(self, row):
         return self.of(

@@ -121,6 +121,7 @@ import Testing
         ("Encryption", [EncryptionDocument(Samples.encryption).json]),
         ("WebhookList", [WebhookListDocument(Samples.webhooks).json]),
         ("Webhook", Samples.webhooks.map { WebhookDocument($0).json }),
+        ("EndedRequest", Samples.endedRequests),
         ("CircuitEvent", Samples.circuitEvents), ("DiskEvent", [Samples.diskEvent]),
         ("CredentialsEvent", Samples.credentialsEvents),
         ("ErasureReceipt", [ErasureReceiptDocument(Samples.receipt).json]),

@@ -72,7 +72,10 @@ struct TestService: Sendable {
 
     /// The recorder of the service's requests.
     var recorder: RequestRecorder {
-        RequestRecorder(log: AccessLog(log.logger), latencies: cache.statistics.requestLatencies)
+        RequestRecorder(
+            log: AccessLog(log.logger), latencies: cache.statistics.requestLatencies,
+            history: RequestHistory(events: cache.events),
+            failures: FailureLog(logger: log.logger, clock: ContinuousClock()))
     }
 
     /// A responder for content with other access rules and another source of identifiers than the service's.
@@ -145,6 +148,7 @@ final class LogRecord: Sendable {
     private let state = Mutex(State())
 
     var logger: Logger { Logger(label: "test") { _ in Handler(record: self) } }
+    var lines: [[String: String]] { state.withLock { $0.lines } }
     var requests: [[String: String]] { state.withLock { $0.lines.filter { $0["message"] == "request" } } }
 
     /// Waits for a line that meets `condition`, and returns it.

@@ -43,12 +43,12 @@ OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 #: The settings make misses, evictions and an open circuit likely: the files do not fit, and one origin has no server.
 SETTINGS = [
     "policy.capacity=16MiB", "policy.minFreeDisk=1MiB", "policy.grace=1s", "origins.media.verify=always",
-    "origins.broken.retries=0", "origins.broken.circuitBreaker.failures=1",
+    "origins.broken.retries=0", "origins.broken.circuitBreaker.failures=1", "metrics.tokens=player",
 ]  # fmt: skip
 
 DURATION = re.compile(r"\[[^\]]*\]")
 GROUPING = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)")
-SELECTOR = re.compile(r'(?<![\w:"])(larder_\w+|up|\w+:[\w:]+)(?![\w:]*\s*\()(\{[^}]*\})?')
+SELECTOR = re.compile(r'(?<![\w:"])(larder_\w+|process_\w+|up|\w+:[\w:]+)(?![\w:]*\s*\()(\{[^}]*\})?')
 COMPARISON = re.compile(r"\s(?:==|!=|<=|>=|<|>)\s+[+-]?(?:[0-9][0-9.e+-]*|Inf)\b")
 
 
@@ -336,7 +336,9 @@ def check_annotations(check, rules):
         check(set(annotations) == {"summary", "description", "runbook_url"}, f"{name}: {set(annotations)}")
         check("{{" not in annotations["summary"], f"{name}: the summary depends on the instance")
         page, _, heading = annotations["runbook_url"].partition("#")
-        check(page == "docs/troubleshooting.md" and heading in headings, f"{name}: no runbook {heading}")
+        address = urllib.parse.urlsplit(page)
+        is_url = address.scheme == "https" and address.netloc and address.path == "/docs/troubleshooting.md"
+        check(is_url and heading in headings, f"{name}: no runbook {annotations['runbook_url']}")
 
 
 def check_counts(check, larder):
@@ -348,6 +350,13 @@ def check_counts(check, larder):
     counts = re.findall(r'(?m)^larder_request_duration_seconds_count\{result="(\w+)"\} (\d+)$', text)
     counts = {result: int(count) for result, count in counts}
     check(counts == totals, f"request durations {counts}, requests {totals}")
+    statuses = re.findall(r'(?m)^larder_responses_total\{kind="content",status="\d+"\} (\d+)$', text)
+    check(sum(map(int, statuses)) == sum(totals.values()), f"responses {statuses}, requests {totals}")
+    resident, opened = (float(re.search(rf"(?m)^process_{name} (\S+)$", text)[1]) for name in ("resident_memory_bytes", "open_fds"))
+    status = (pathlib.Path("/proc") / str(larder.process.pid) / "status").read_text()
+    measured = int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
+    check(0.5 < resident / measured < 2 and opened > 5, f"process: {resident} bytes, measured {measured}; {opened} descriptors")
+    check('larder_reader_requests_total{token="player"} 0' in text, "metrics.tokens has no series")
 
 
 # --- Faults. ---
@@ -385,10 +394,14 @@ def check_faults(check, prometheus, larder, hot):
 
     everywhere = ["job", "instance", "severity"]
     fires("CircuitOpen", [*everywhere, "origin"])
-    silent = {"JobsFailing", "ChecksumFailures", "NotReady", "LarderDown"} & set(prometheus.firing())
+    fires("ErrorRatioHigh", everywhere)
+    fires("DiskThrashing", everywhere)
+    silent = {"JobItemsFailed", "JobsFailing", "ChecksumFailures", "NotReady", "LarderDown"} & set(prometheus.firing())
     check(not silent, f"firing without a fault: {silent}")
     for number in range(3):
         check(post_job(larder, f"missing-{number}") == 202, "a job was refused")
+        if number == 0:
+            fires("JobItemsFailed", everywhere)
     fires("JobsFailing", everywhere)
     damage(larder, hot)
     fires("ChecksumFailures", everywhere)

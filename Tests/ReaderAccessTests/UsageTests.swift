@@ -25,9 +25,24 @@ struct ReaderFiguresTests {
         figures.add(to: "r0", requests: 1)
         let snapshot = figures.snapshot()
         #expect(snapshot.count == 101)
-        #expect(snapshot.first == ReaderUsage(token: "(other)", requests: 50, bytes: 0, bytesFromCache: 0))
+        #expect(
+            snapshot.first
+                == ReaderUsage(token: "(other)", requests: 50, bytes: 0, bytesFromCache: 0, isLabelled: false))
         #expect(snapshot.first { $0.token == "r0" }?.requests == 2)
         #expect(snapshot.reduce(0) { $0 + $1.requests } == 151)
+    }
+
+    @Test("The first hundred readers and the named ones have series of their own, and keep them")
+    func labels() {
+        let figures = ReaderFigures(named: ["nightly", "r7"])
+        func labelled() -> Set<String> { Set(figures.snapshot().filter(\.isLabelled).map(\.token)) }
+        #expect(labelled() == ["nightly", "r7"])
+        for number in 0..<300 { figures.add(to: "r\(number)", requests: 1) }
+        let first = labelled()
+        #expect(first == Set((0...100).map { "r\($0)" } + ["nightly"]))
+        // Others that read more later change nothing.
+        for _ in 0..<10 { for number in 200..<300 { figures.add(to: "r\(number)", requests: 1) } }
+        #expect(labelled() == first)
     }
 
     @Test("The default limit is 10,000 readers")

@@ -15,6 +15,9 @@ package struct PrometheusText {
         }
     }
 
+    /// The beginning of the names of standard metrics, which have no prefix of this service.
+    static let processPrefix = "process_"
+
     private let format: Format
     private var lines = ""
 
@@ -58,15 +61,18 @@ package struct PrometheusText {
     private mutating func describe(_ name: String, _ kind: String, _ help: String) {
         // In OpenMetrics the name of a counter has no suffix; its sample has.
         let isShort = format == .openMetrics && kind == "counter" && name.hasSuffix("_total")
-        let family = "larder_" + (isShort ? String(name.dropLast("_total".count)) : name)
+        let family = Self.fullName(isShort ? String(name.dropLast("_total".count)) : name)
         lines += "# HELP \(family) \(help.replacing("`", with: "")).\n# TYPE \(family) \(kind)\n"
     }
+
+    /// The name of a metric with the prefix of this service.
+    static func fullName(_ metric: String) -> String { (metric.hasPrefix(processPrefix) ? "" : "larder_") + metric }
 
     private mutating func add(
         _ name: String, _ labels: [(String, String)], _ value: Double, _ exemplar: Histogram.Exemplar? = nil
     ) {
         let labels = labels.map { "\($0.0)=\"\(Self.escaped($0.1))\"" }.joined(separator: ",")
-        lines += "larder_\(name)" + (labels.isEmpty ? "" : "{\(labels)}") + " \(Self.number(value))"
+        lines += Self.fullName(name) + (labels.isEmpty ? "" : "{\(labels)}") + " \(Self.number(value))"
         if format == .openMetrics, let exemplar {
             let at = Double(exemplar.at.milliseconds) / 1000
             lines += " # {trace_id=\"\(exemplar.traceID)\"} \(Self.number(exemplar.value)) \(at)"

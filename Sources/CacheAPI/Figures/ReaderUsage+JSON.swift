@@ -58,15 +58,11 @@ extension [ReaderUsage] {
 }
 
 extension [ReaderUsage] {
-    /// The maximum number of readers with a label of their own. The others are added up under `(other)`, which bounds
-    /// the number of time series.
-    package static var labelledReaders: Int { 100 }
-
-    /// The readers with their labels in `/metrics`. Those with the most requests have a label of their own.
+    /// The readers with their labels in `/metrics`. The others are added up under `(other)`, which bounds the number of
+    /// time series.
     var labelled: [(labels: [(String, String)], root: ReaderUsage)] {
-        let ranked = sorted { ($0.requests, $1.token) > ($1.requests, $0.token) }
-        var rows = Array(ranked.prefix(Self.labelledReaders)).filter { $0.token != ReaderFigures.other }
-        let rest = ranked.filter { usage in !rows.contains { $0.token == usage.token } }
+        var rows = filter(\.isLabelled)
+        let rest = filter { !$0.isLabelled }
         if var other = rest.first {
             other.token = ReaderFigures.other
             for usage in rest.dropFirst() {

@@ -8,9 +8,16 @@ struct StatsReport: Sendable {
     /// The version of the service.
     var version = ""
     var readers: [ReaderUsage] = []
+    var responses: [ResponseCounters.Count] = []
+    /// Nil: not known.
+    var process: ProcessFigures?
 
-    init(_ stats: StatsSnapshot, version: String = "", readers: [ReaderUsage] = []) {
+    init(
+        _ stats: StatsSnapshot, version: String = "", readers: [ReaderUsage] = [],
+        responses: [ResponseCounters.Count] = [], process: ProcessFigures? = nil
+    ) {
         (self.stats, self.version, self.readers) = (stats, version, readers)
+        (self.responses, self.process) = (responses, process)
     }
 }
 
@@ -35,7 +42,7 @@ extension Figure<StatsReport> {
     static let all: [Figure] = start + later
 
     static let later: [Figure] =
-        service + transfers + store + circuits + peers + credentials + webhooks + latencies
+        service + process + transfers + store + circuits + peers + credentials + webhooks + latencies
         + Figure<TransferLoad>.connections.map { $0.moved(\StatsReport.stats.load, below: "connections") }
 
     static let start: [Figure] = [
@@ -85,11 +92,26 @@ extension Figure<StatsReport> {
                 Series("addresses", "load.addresses.refused", \.stats.admission.addressesRefused),
             ])),
         Figure(
+            "responses_total", .counter, .count,
+            "Responses by status and kind of the request: `content` of readers, `peer` of other nodes, `api`, `dashboard` "
+                + "(its files and its reading calls) and `health` checks", by: ["kind", "status"],
+            .samples { report in
+                report.responses.map { ([("kind", $0.kind), ("status", String($0.status))], Double($0.count)) }
+            }),
+        Figure(
             "jobs", .gauge, .count, "Prefetch jobs in the catalog, by state", by: ["state"],
             .series(
                 JobState.ofJobs.map { state in
                     Series(state.rawValue, "jobs.\(state.rawValue)") { $0.stats.jobs[state] ?? 0 }
                 })),
+        Figure(
+            "job_items_total", .counter, .count,
+            "Items of ended prefetch jobs, by state, counted at the end of the job", by: ["state"],
+            .samples { report in
+                JobState.endsOfItems.map { state in
+                    ([("state", state.rawValue)], Double(report.stats.upstreamLatencies?.endedItems[state] ?? 0))
+                }
+            }),
         Figure(
             "jobs_at_risk", .gauge, .count, "Unfinished prefetch jobs that will probably miss their deadline",
             "jobs.atRisk", \.stats.jobsAtRisk),
@@ -105,6 +127,30 @@ extension Figure<StatsReport> {
                     Series(result.rawValue, "schedules.\(result.rawValue)") { $0.stats.schedules.runs[result] ?? 0 }
                 })),
     ]
+
+    /// The standard metrics of client libraries of Prometheus.
+    private static let process: [Figure] = [
+        processFigure(
+            "cpu_seconds_total", .counter, .seconds, "Total user and system CPU time spent in seconds", \.cpuSeconds),
+        processFigure("open_fds", .gauge, .count, "Number of open file descriptors", \.openDescriptors),
+        processFigure("max_fds", .gauge, .count, "Maximum number of open file descriptors", \.maxDescriptors),
+        processFigure(
+            "virtual_memory_bytes", .gauge, .bytes, "Virtual memory size in bytes", \.virtualBytes),
+        processFigure(
+            "resident_memory_bytes", .gauge, .bytes, "Resident memory size in bytes", \.residentBytes),
+        processFigure(
+            "start_time_seconds", .gauge, .time, "Start time of the process since unix epoch in seconds",
+            \.startSeconds),
+    ]
+
+    private static func processFigure(
+        _ name: String, _ kind: FigureKind, _ unit: FigureUnit, _ help: String,
+        _ value: any KeyPath<ProcessFigures, Double> & Sendable
+    ) -> Figure {
+        Figure(
+            PrometheusText.processPrefix + name, kind, unit, help,
+            .samples { report in report.process.map { [([], $0[keyPath: value])] } ?? [] })
+    }
 
     private static let transfers: [Figure] = [
         Figure("fills_active", .gauge, .count, "Running upstream transfers", "fills.active", \.stats.load.active),
@@ -159,6 +205,10 @@ extension Figure<StatsReport> {
         Figure(
             "evictions_total", .counter, .count, "Evicted segments and assets", "evictions.count", \.stats.evictions),
         Figure("evicted_bytes_total", .counter, .bytes, "Bytes evicted", "evictions.bytes", \.stats.evictedBytes),
+        Figure(
+            "evicted_young_bytes_total", .counter, .bytes,
+            "Bytes evicted for space that arrived within the hour before", "evictions.youngBytes",
+            \.stats.evictedYoungBytes),
         Figure(
             "checksum_failures_total", .counter, .count, "Blocks on disk with a wrong checksum", "integrity.badBlocks",
             \.stats.integrity.badBlocks),
@@ -302,6 +352,10 @@ extension Figure<StatsReport> {
             "upstream_first_byte_seconds", .histogram, .seconds,
             "Time from an upstream request to the head of its response, by origin", by: ["origin"],
             .distributions { $0.stats.labelled($0.stats.upstreamLatencies?.firstByte ?? [:]) }),
+        Figure(
+            "read_first_byte_seconds", .histogram, .seconds,
+            "Time from the head of a content request to the first byte of the response body, by origin", by: ["origin"],
+            .distributions { $0.stats.labelled($0.stats.requestLatencies?.origins ?? [:]) }),
         Figure(
             "upstream_transfer_bytes_per_second", .histogram, .bytesPerSecond,
             "Rates of upstream transfers of at least 64 KiB from their response head on, by origin", by: ["origin"],

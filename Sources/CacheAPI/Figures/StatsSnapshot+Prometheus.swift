@@ -2,6 +2,17 @@ import CacheCore
 package import CacheEngine
 package import ReaderAccess
 
+extension StatsReport {
+    /// The text of `/metrics`.
+    func prometheus(_ format: PrometheusText.Format) -> String {
+        var text = PrometheusText(format)
+        text.add(Figure<StatsReport>.all, [([], self)])
+        text.add(Figure<TrafficFigures>.all, stats.labelledRows.map { ([("origin", $0.0)], $0.1) })
+        if !readers.isEmpty { text.add(Figure<ReaderUsage>.all, readers.labelled) }
+        return text.text
+    }
+}
+
 extension StatsSnapshot {
     /// The maximum number of origins with a label of their own. The others are added up under `(other)`, which bounds
     /// the number of time series.
@@ -13,11 +24,7 @@ extension StatsSnapshot {
     package func prometheus(
         version: String, format: PrometheusText.Format = .prometheus, readers: [ReaderUsage] = []
     ) -> String {
-        var text = PrometheusText(format)
-        text.add(Figure<StatsReport>.all, [([], StatsReport(self, version: version))])
-        text.add(Figure<TrafficFigures>.all, labelledRows.map { ([("origin", $0.0)], $0.1) })
-        if !readers.isEmpty { text.add(Figure<ReaderUsage>.all, readers.labelled) }
-        return text.text
+        StatsReport(self, version: version, readers: readers).prometheus(format)
     }
 
     /// The label values for origins with their figures: at most ``labelledOrigins`` and ``rest``.

@@ -18,7 +18,7 @@ package struct RouteTable: Sendable {
         + ConfigurationController.routes.map(\.line)
         + DashboardController.routes.map(\.line) + AccessController.routes.map(\.line)
         + TokenController.routes.map(\.line)
-        + WebhookController.routes.map(\.line)
+        + WebhookController.routes.map(\.line) + RequestController.routes.map(\.line)
 
     /// The names of the methods of all paths.
     static let methods = Set(completed(Set(lines.map(\.method))).map(\.rawValue))

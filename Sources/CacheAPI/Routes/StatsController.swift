@@ -7,10 +7,11 @@ import ReaderAccess
 struct StatsController: Controller {
     let cache: AssetCache
     let load: AdmissionLimits
-    let readers: ReaderFigures
+    let recorder: RequestRecorder
     let source: any ConfigurationSource
     let version: String
 
+    private var readers: ReaderFigures { recorder.readers }
     private var statistics: CacheStatistics { cache.statistics }
 
     static let routes: [Route<Self>] = [
@@ -32,9 +33,10 @@ struct StatsController: Controller {
         Route(.get, "/metrics", .scope(.read)) { controller, request, _ in
             let format: PrometheusText.Format =
                 request.prefers("application/openmetrics-text", over: "text/plain") ? .openMetrics : .prometheus
-            let text = try await controller.stats().prometheus(
-                version: controller.version, format: format, readers: controller.readers.snapshot())
-            return Response.text(text, type: format.mediaType).varyingByType
+            let report = StatsReport(
+                try await controller.stats(), version: controller.version, readers: controller.readers.snapshot(),
+                responses: controller.recorder.responses.snapshot, process: ProcessFigures.current())
+            return Response.text(report.prometheus(format), type: format.mediaType).varyingByType
         },
     ]
 

@@ -11,6 +11,8 @@ package struct AccessRules: Sendable {
         case content
         /// The scope `read`, or a ticket in the query, which the route checks: the event stream.
         case ticketOrRead
+        /// The scope `admin`, or the scope `read` with limits: the requests of all readers, or those inside the limits.
+        case requests
         /// The proof of another node, which the route checks.
         case node
         case scope(AccessScope)
@@ -19,13 +21,18 @@ package struct AccessRules: Sendable {
         var scope: AccessScope? {
             switch self {
             case .nothing, .node: nil
-            case .content, .ticketOrRead: .read
+            case .content, .ticketOrRead, .requests: .read
             case .scope(let scope): scope
             }
         }
 
+        /// The smallest scope that is sufficient for the reader; nil if no token is needed.
+        func scope(for reader: Reader) -> AccessScope? {
+            self == .requests && !reader.isLimited ? .admin : scope
+        }
+
         /// Whether the scope of the reader is sufficient.
-        func isMet(by reader: Reader) -> Bool { scope.map { reader.permits($0) } ?? (self != .node) }
+        func isMet(by reader: Reader) -> Bool { scope(for: reader).map { reader.permits($0) } ?? (self != .node) }
     }
 
     /// The accepted tokens and certificates.
@@ -92,6 +99,7 @@ package struct AccessRules: Sendable {
         switch found {
         case .reader(let reader):
             guard need.isMet(by: reader) else {
+                let needed = need.scope(for: reader) ?? needed
                 throw CacheError(
                     .tokenScope,
                     "The token \(reader.id) has the scope \(reader.scope.rawValue); \(needed.rawValue) is required.",

@@ -17,6 +17,8 @@ extension HTTPField.Name {
     static let larderPeer = named(PeerNodes.field)
     static let larderComing = named(PeerNodes.comingField)
     static let larderNextByte = named(PeerNodes.nextField)
+    /// Marks calls of the dashboard.
+    static let larderDashboard = named("Larder-Dashboard")
     static let larderFleet = named(PeerNodes.fleetField)
     package static let cdnLoop = named("CDN-Loop")
     package static let idempotencyKey = named("Idempotency-Key")

@@ -204,6 +204,12 @@ package struct SpaceLedger: Sendable {
         }
     }
 
+    /// Whether the last bytes of the segment arrived after a time.
+    package func arrived(_ segment: SegmentID, after time: Timestamp) -> Bool {
+        guard let slot = policy.table.slot(of: segment), slot < stats.count else { return false }
+        return stats[slot].arrivedAt > UInt32(clamping: time.seconds)
+    }
+
     /// Whether bytes of the segment are on disk.
     package func has(_ segment: SegmentID) -> Bool { policy.table.slot(of: segment) != nil }
 

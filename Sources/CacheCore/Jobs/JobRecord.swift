@@ -9,6 +9,8 @@ package enum JobState: String, Hashable, Sendable, CaseIterable {
 
     /// The states of jobs.
     package static let ofJobs = allCases.filter { $0 != .waiting }
+    /// The states of items that have ended.
+    package static let endsOfItems = allCases.filter(\.isFinished)
 
     package var isFinished: Bool {
         switch self {

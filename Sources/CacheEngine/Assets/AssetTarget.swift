@@ -1,4 +1,17 @@
-import CacheCore
+package import CacheCore
+
+/// The asset of a request, for logs. It contains no query.
+package struct AssetName: Hashable, Sendable {
+    /// Nil: the reference was not resolved.
+    package var id: AssetID?
+    /// Nil: unknown.
+    package var key: String?
+    package var origin: String
+
+    package init(id: AssetID?, key: String?, origin: String) {
+        (self.id, self.key, self.origin) = (id, key, origin)
+    }
+}
 
 /// A resolved reference: the identity of the asset, its settings and its current upstream URL.
 struct AssetTarget: Sendable {
@@ -19,6 +32,9 @@ struct AssetTarget: Sendable {
     var cdnLoop: String?
     /// Whether fetched bytes must not be stored.
     var storesNothing = false
+
+    /// The asset in logs.
+    var name: AssetName { AssetName(id: id, key: key, origin: originName) }
 
     /// The URL, if the reader's own `Authorization` is sent there.
     var readerURL: String? { settings.forwardsAuthorization ? url : nil }

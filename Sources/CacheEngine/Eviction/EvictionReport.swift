@@ -65,3 +65,13 @@ package enum EvictionGoal: Sendable {
     /// Free until the store uses at most this number of bytes.
     case target(bytes: Int64)
 }
+
+extension EvictionReport.Entry {
+    /// The number of evicted bytes in these ranges. Holes within the evicted ranges count as evenly distributed.
+    func bytes(in parts: [ByteRange]) -> Int64 {
+        let (evicted, whole) = (ByteRangeSet(ranges), ranges.byteCount)
+        guard whole > 0 else { return 0 }
+        let part = ByteRangeSet(parts).runs.reduce(0) { $0 + evicted.byteCount(in: $1) }
+        return Int64(Double(bytes) * Double(part) / Double(whole))
+    }
+}

@@ -188,6 +188,7 @@ struct Evictor: Sendable {
     ) async throws(CacheError) -> [EvictionReport.Entry]? {
         let victims = batch(toFree: bytes, isUrgent: isUrgent, besides: tried, of: owner)
         guard !victims.isEmpty else { return nil }
+        let young = young(victims)
         let gone: [EvictionReport.Entry]
         do throws(CacheError) {
             gone = try await drop(plan(victims).entries, because: reason).filter { $0.bytes > 0 }
@@ -197,8 +198,22 @@ struct Evictor: Sendable {
         // A segment that was evicted completely is not recorded: under constant load it is refetched, and must be
         // evictable again.
         tried.formUnion(space.with { ledger in victims.map(\.victim.segment).filter(ledger.has) })
-        for entry in gone { context.counters.evicted(segments: entry.ranges.count, bytes: entry.bytes) }
+        for entry in gone {
+            context.counters.evicted(
+                segments: entry.ranges.count, bytes: entry.bytes,
+                youngBytes: entry.bytes(in: young[entry.assetID] ?? []))
+        }
         return gone
+    }
+
+    /// The age up to which evicted bytes count as young: the disk is too small for the traffic if many are.
+    private static let youth = Duration.seconds(3600)
+
+    /// The ranges of the victims that arrived within the last hour, by asset.
+    private func young(_ victims: [(victim: Victim, range: ByteRange)]) -> [AssetID: [ByteRange]] {
+        let limit = context.wallClock.now() - Self.youth
+        let young = space.with { ledger in victims.filter { ledger.arrived($0.victim.segment, after: limit) } }
+        return Dictionary(grouping: young, by: \.victim.segment.asset).mapValues { $0.map(\.range) }
     }
 
     /// Evicts the stored, unleased bytes of `ranges`. Returns the number of evicted bytes.

@@ -458,6 +458,7 @@ final class PrefetchQueue: Sendable {
                 return (state.published[id], state.own.contains(id))
             }
             job.isOfOtherNode = !isOwn
+            if isOwn, isFinished { latencies.jobEnded(job.tally) }
             if isAtRisk, last?.isAtRisk != true { events.publish(.job(job, .atRisk)) }
             events.publish(.job(job, last?.state != job.record.state ? .state : .progress))
         }

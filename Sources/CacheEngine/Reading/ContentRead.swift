@@ -126,6 +126,7 @@ package final class ContentRead: Sendable {
     /// The requested asset; with a fallback, not the asset that supplies the bytes.
     package let assetID: AssetID
     package let originName: String
+    private let key: String
     package let access: OriginSettings.Access
     package let plan: ContentPlan
     package let outcome: ReadOutcome
@@ -149,7 +150,7 @@ package final class ContentRead: Sendable {
     ) {
         let target = asked ?? asset.target
         assetID = target.id
-        originName = target.originName
+        (originName, key) = (target.originName, target.key)
         access = target.settings.effectiveAccess
         self.plan = plan
         self.outcome = outcome
@@ -161,6 +162,9 @@ package final class ContentRead: Sendable {
     }
 
     deinit { release() }
+
+    /// The requested asset in logs.
+    package var assetName: AssetName { AssetName(id: assetID, key: key, origin: originName) }
 
     /// Whether all needed bytes were on disk when the read began, so that the client causes no fetch.
     package var isWhollyCached: Bool { cachedBefore.byteCount == plan.neededBytes }

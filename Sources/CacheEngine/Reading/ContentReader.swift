@@ -61,7 +61,7 @@ package final class ContentReader: Sendable {
         if let read = await fallback(for: target, after: failure, isHead: request.isHead) { return read }
         context.counters.failed(
             failure.outcome.requestClass, origin: target.originName, isAborted: failure.error.code == .cancelled)
-        failure.isCounted = true
+        (failure.isCounted, failure.asset) = (true, target.name)
         throw failure
     }
 

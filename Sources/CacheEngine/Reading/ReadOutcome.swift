@@ -56,6 +56,8 @@ package struct ReadFailure: Error, Sendable {
     package var age: Duration?
     /// Whether the request is in the statistics: its asset was known, and its client authorized.
     package var isCounted = false
+    /// Nil: the reference was not resolved.
+    package var asset: AssetName?
 
     package init(_ error: CacheError, outcome: ReadOutcome? = nil, age: Duration? = nil) {
         self.error = error

@@ -33,8 +33,8 @@ final class CacheCounters: Sendable {
     private let shards = Sharded(.leaf) { Figures() }
     /// Guards the integrity counters.
     private let found = OrderedMutex(.leaf, IntegrityFigures())
-    /// Guards the number of evicted segments and their bytes.
-    private let evicted = OrderedMutex(.leaf, (count: Int64(0), bytes: Int64(0)))
+    /// Guards the number of evicted segments, their bytes, and those that arrived within the hour before.
+    private let evicted = OrderedMutex(.leaf, (count: Int64(0), bytes: Int64(0), youngBytes: Int64(0)))
     /// The maximum number of assets per shard with counters of their own; above it, the less read half is dropped.
     private let assetLimit: Int
 
@@ -131,15 +131,16 @@ final class CacheCounters: Sendable {
     }
 
     /// Segments were evicted.
-    func evicted(segments: Int, bytes: Int64) {
+    func evicted(segments: Int, bytes: Int64, youngBytes: Int64 = 0) {
         evicted.withLock { evicted in
             evicted.count += Int64(segments)
             evicted.bytes += bytes
+            evicted.youngBytes += youngBytes
         }
     }
 
-    /// The number of evicted segments and their bytes.
-    var evictions: (count: Int64, bytes: Int64) { evicted.withLock { $0 } }
+    /// The number of evicted segments, their bytes, and those that arrived within the hour before.
+    var evictions: (count: Int64, bytes: Int64, youngBytes: Int64) { evicted.withLock { $0 } }
 
     /// Checksums of blocks on disk did not match. `bytes`: the size of these blocks, or of their checked parts.
     func spoiled(blocks: Int, bytes: Int64) {

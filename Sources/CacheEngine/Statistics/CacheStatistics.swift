@@ -76,6 +76,7 @@ package final class CacheStatistics: Sendable {
             pricePerGigabyte: settings.current.settings.pricePerGigabyte,
             requestLatencies: context.requestLatencies.snapshot,
             upstreamLatencies: context.upstreamLatencies.snapshot)
+        snapshot.evictedYoungBytes = evictions.youngBytes
         snapshot.store.lockedFiles = Int64(encryption.missingKeyFiles)
         (snapshot.peers, snapshot.fleetLag) = (context.peers.figures, context.peers.lag)
         snapshot.jobsAtRisk = Int64(prefetch.look { $0.atRiskCount })

@@ -1,9 +1,14 @@
 package import CacheCore
 import DequeModule
+import Synchronization
 
 /// A change of state or a warning, as `/v1/events` reports it.
 package struct CacheEvent: Sendable {
-    package enum Topic: String, Sendable, CaseIterable { case jobs, fills, evictions, health, stats }
+    package enum Topic: String, Sendable, CaseIterable {
+        case jobs, fills, evictions, health, stats
+        /// Ended requests; the log itself has none.
+        case requests
+    }
 
     /// The change of a job.
     package enum JobChange: String, Sendable {
@@ -104,7 +109,6 @@ package final class EventLog: Sendable {
     private static let limit = 1000
 
     private struct State {
-        var lastID: Int64
         var events: [CacheEvent.Topic: Deque<CacheEvent>] = [:]
         /// The identifier of the last discarded event of each topic; absent: none was discarded.
         var discarded: [CacheEvent.Topic: Int64] = [:]
@@ -116,21 +120,23 @@ package final class EventLog: Sendable {
     private let wallClock: any WallClock
     /// Identifiers up to this one belong to earlier processes.
     private let firstID: Int64
+    /// The last identifier.
+    private let last: Atomic<Int64>
     private let state: OrderedMutex<State>
 
     package init(wallClock: any WallClock) {
         self.wallClock = wallClock
         // A process that makes fewer than 1,000 events per millisecond never reaches the first one of a later process.
         firstID = wallClock.now().milliseconds * 1000
-        state = OrderedMutex(.leaf, State(lastID: firstID))
+        last = Atomic(firstID)
+        state = OrderedMutex(.leaf, State())
     }
 
     /// Appends an event and wakes the followers.
     package func publish(_ content: CacheEvent.Content) {
         let (now, topic) = (wallClock.now(), content.topic)
         let (event, signals, taps) = state.withLock { state in
-            state.lastID += 1
-            let event = CacheEvent(id: state.lastID, at: now, content: content)
+            let event = CacheEvent(id: takeID(), at: now, content: content)
             state.events[topic, default: []].append(event)
             if let count = state.events[topic]?.count, count > Self.limit {
                 state.discarded[topic] = state.events[topic]?.removeFirst().id
@@ -146,7 +152,12 @@ package final class EventLog: Sendable {
     func tap(_ body: @escaping @Sendable (CacheEvent) -> Void) { state.withLock { $0.taps.append(body) } }
 
     /// The identifier of the last event.
-    package var lastID: Int64 { state.withLock { $0.lastID } }
+    package var lastID: Int64 { last.load(ordering: .sequentiallyConsistent) }
+
+    /// The next identifier. Ended requests have identifiers of the same sequence.
+    package func takeID() -> Int64 { last.wrappingAdd(1, ordering: .sequentiallyConsistent).newValue }
+
+    package var now: Timestamp { wallClock.now() }
 
     /// Returns the kept events of `topics` after the event `id`, oldest first.
     ///
@@ -157,13 +168,13 @@ package final class EventLog: Sendable {
         after id: Int64?, topics: Set<CacheEvent.Topic>
     ) -> (events: [CacheEvent], isComplete: Bool, lastID: Int64) {
         state.withLock { state in
-            let last = id ?? firstID
-            let isKnown = (firstID...state.lastID).contains(last)
+            let (last, present) = (id ?? firstID, lastID)
+            let isKnown = (firstID...present).contains(last)
             let events = topics.flatMap { topic in
                 (state.events[topic] ?? []).reversed().prefix { !isKnown || $0.id > last }
             }
             let isComplete = isKnown && topics.allSatisfy { state.discarded[$0] ?? .min <= last }
-            return (events.sorted { $0.id < $1.id }, id == nil || isComplete, state.lastID)
+            return (events.sorted { $0.id < $1.id }, id == nil || isComplete, present)
         }
     }
 

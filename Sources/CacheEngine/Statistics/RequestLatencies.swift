@@ -5,6 +5,8 @@ package final class RequestLatencies: Sendable {
     private let wallClock: any WallClock
     private let firstBytes = RequestLatencies.histograms()
     private let durations = RequestLatencies.histograms()
+    /// Guards the histogram of each origin.
+    private let origins = OrderedMutex<[String: Histogram]>(.leaf, [:])
 
     init(wallClock: any WallClock) { self.wallClock = wallClock }
 
@@ -29,9 +31,21 @@ package final class RequestLatencies: Sendable {
         histogram.record(seconds, shard: shard, exemplar: exemplar)
     }
 
+    /// The times to the first byte of one origin. Callers with many requests may keep it.
+    package func firstBytes(of origin: String) -> Histogram {
+        origins.withLock { origins in
+            if let known = origins[origin] { return known }
+            let new = Histogram(.seconds, shards: 4)
+            origins[origin] = new
+            return new
+        }
+    }
+
     /// The counts so far, in the order of `ReadOutcome.Class.allCases`.
     package var snapshot: RequestLatencySnapshot {
-        RequestLatencySnapshot(firstBytes: firstBytes.map(\.snapshot), durations: durations.map(\.snapshot))
+        RequestLatencySnapshot(
+            firstBytes: firstBytes.map(\.snapshot), durations: durations.map(\.snapshot),
+            origins: origins.withLock { $0 }.mapValues(\.snapshot))
     }
 }
 
@@ -39,6 +53,8 @@ package final class RequestLatencies: Sendable {
 package struct RequestLatencySnapshot: Sendable {
     package var firstBytes: [HistogramSnapshot]
     package var durations: [HistogramSnapshot]
+    /// The times to the first byte by origin.
+    package var origins: [String: HistogramSnapshot] = [:]
 
     /// The times to the first byte of all results together.
     package var firstByte: HistogramSnapshot {

@@ -114,6 +114,8 @@ package struct StatsSnapshot: Sendable {
     package var schedules = ScheduleFigures()
     package var evictions: Int64
     package var evictedBytes: Int64
+    /// Evicted bytes that arrived within the hour before.
+    package var evictedYoungBytes: Int64 = 0
     package var integrity = IntegrityFigures()
     /// The load of the HTTP front end, which the API enters.
     package var admission = AdmissionStats()

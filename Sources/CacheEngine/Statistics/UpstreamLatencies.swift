@@ -12,6 +12,8 @@ package final class UpstreamLatencies: Sendable {
     private let origins = OrderedMutex<[String: Histograms]>(.leaf, [:])
     private let items = Histogram(.seconds, shards: 1)
     private let commits = Histogram(.seconds, shards: 1)
+    /// Guards the number of items of ended jobs by state.
+    private let endedItems = OrderedMutex<[JobState: Int64]>(.leaf, [:])
 
     init() {}
 
@@ -40,6 +42,13 @@ package final class UpstreamLatencies: Sendable {
     /// An item of a prefetch job ended.
     func itemEnded(after time: Duration) { items.record(time.inSeconds) }
 
+    /// A job of this node ended.
+    func jobEnded(_ tally: JobTally) {
+        endedItems.withLock { counts in
+            for state in JobState.endsOfItems { counts[state, default: 0] += Int64(tally[state]) }
+        }
+    }
+
     /// The catalog committed work.
     func committed(in time: Duration) { commits.record(time.inSeconds) }
 
@@ -48,7 +57,7 @@ package final class UpstreamLatencies: Sendable {
         let known = origins.withLock { $0 }
         return UpstreamLatencySnapshot(
             firstByte: known.mapValues(\.firstByte.snapshot), rate: known.mapValues(\.rate.snapshot),
-            items: items.snapshot, commits: commits.snapshot)
+            items: items.snapshot, commits: commits.snapshot, endedItems: endedItems.withLock { $0 })
     }
 }
 
@@ -62,4 +71,6 @@ package struct UpstreamLatencySnapshot: Sendable {
     package var items: HistogramSnapshot
     /// Durations of catalog commits.
     package var commits: HistogramSnapshot
+    /// The number of items of ended jobs by state.
+    package var endedItems: [JobState: Int64] = [:]
 }

@@ -74,8 +74,8 @@ extension ClientCommand {
 /// The commands that call a running service.
 enum ClientCommands {
     static let all: [any ParsableCommand.Type] = [
-        StatsCommand.self, AssetsCommand.self, ListCommand.self, JobsCommand.self, SchedulesCommand.self,
-        UsageCommand.self,
+        StatsCommand.self, RequestsCommand.self, TailCommand.self, AssetsCommand.self, UsageCommand.self,
+        ListCommand.self, JobsCommand.self, SchedulesCommand.self,
         PrefetchCommand.self, PurgeCommand.self, SignCommand.self, EncryptionCommand.self, FleetCommand.self,
     ]
 

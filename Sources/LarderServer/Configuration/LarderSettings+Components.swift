@@ -119,6 +119,7 @@ extension LarderSettings {
         settings.peers = PeerRules(
             keys: fleet.keys.map(\.exposed), certificateNames: Set(fleet.peerCertificates))
         settings.accessLog = log.accessLog
+        settings.labelledTokens = labelledTokens
         settings.clientAddresses = ClientAddressRules(
             requiresProxyHeader: listen.proxyProtocol == .required, trusted: listen.trustedProxies,
             source: listen.clientAddressFrom)

@@ -29,6 +29,8 @@ struct LarderSettings: Hashable, Sendable {
     /// Concurrent prefetch items.
     var jobConcurrency = 16
     var telemetry = TelemetrySettings()
+    /// The names of the tokens that always have series of their own in metrics.
+    var labelledTokens: [String] = []
     /// Whether `/ui/` is served.
     var isDashboardEnabled = true
     /// Schedule of the checksum verification.
@@ -256,11 +258,15 @@ struct TelemetrySettings: Hashable, Sendable {
 struct LogSettings: Hashable, Sendable {
     enum Format: String, Hashable, Sendable, CaseIterable { case text, json }
 
+    /// The names of the members of JSON entries: those of this service, or those of the Elastic Common Schema.
+    enum Fields: String, Hashable, Sendable, CaseIterable { case larder, ecs }
+
     /// The format of access log entries.
     enum AccessFormat: String, Hashable, Sendable, CaseIterable { case text, json, combined, off }
 
     var level = Logger.Level.info
     var format = Format.text
+    var fields = Fields.larder
     /// Nil: entries of the level `info` in the log itself.
     var access: AccessFormat?
 }

@@ -35,7 +35,7 @@ extension LogSettings {
             var handler = StreamLogHandler.standardError(label: label)
             handler.logLevel = level
             return handler
-        case .json: return JSONLogHandler(label: label, logLevel: level)
+        case .json: return JSONLogHandler(label: label, logLevel: level, fields: fields)
         }
     }
 }

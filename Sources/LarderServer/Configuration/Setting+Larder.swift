@@ -84,9 +84,18 @@ extension Setting<LarderSettings> {
                 "minimum level: `trace`, `debug`, `info`, `notice`, `warning`, `error` or `critical`"),
             Setting("log.format", \.log.format, .choice, "`text`, or `json` with one object per line").fixed(),
             Setting(
+                "log.fields", \.log.fields, .choice,
+                "names of the members of JSON entries: `larder`, or `ecs` (Elastic Common Schema) for Elastic, Datadog and "
+                    + "Loki"
+            ).fixed(),
+            Setting(
                 "log.access", orNone: \.log.access, .choice,
                 "access log, whatever `log.level` is: `text`, `json`, `combined` (the format of Apache and nginx with "
                     + "more members) or `off`; `none`: entries of the level `info` in the log itself"
+            ).fixed(),
+            Setting(
+                "metrics.tokens", list: \.labelledTokens, .line,
+                "names of tokens that have series of their own in `/metrics` from the start, beside the first 100 that read"
             ).fixed(),
             Setting("dashboard.enabled", \.isDashboardEnabled, .flag, "serve the dashboard at `/ui/`").fixed(),
             Setting(

@@ -39,7 +39,7 @@ export class Problem extends Error {
 async function request(path, { method = "GET", query = {}, body, headers, signal }) {
   const pairs = Object.entries(query).filter(([, value]) => value || value === 0);
   const address = ROOT + path.slice(1) + (pairs.length ? "?" : "") + pairs.map((pair) => pair.map(encodeURIComponent).join("=")).join("&");
-  const fields = { Accept: "application/json", ...(session.token && { Authorization: `Bearer ${session.token}` }), ...(body && { "Content-Type": "application/json" }), ...headers };
+  const fields = { Accept: "application/json", "Larder-Dashboard": "1", ...(session.token && { Authorization: `Bearer ${session.token}` }), ...(body && { "Content-Type": "application/json" }), ...headers };
   const response = await fetch(address, { method, headers: fields, body: body && JSON.stringify(body), signal, credentials: "omit", cache: "no-store", redirect: "error" });
   if (!response.ok) throw new Problem(response.status, await response.json().catch(() => ({})));
   return response;

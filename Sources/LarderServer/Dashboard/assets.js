@@ -2,27 +2,26 @@
 import { make } from "./dom.js";
 import { ago, bytes } from "./format.js";
 import { planDialog, purgeAction } from "./plan.js";
-import { assetLink, badge, checkField, form, grid, heading, listPanel, meter, numberField, numbers, pair, selectField, submitButton, textField, withinField } from "./view.js";
+import { assetLink, badge, checkField, filters, grid, heading, listPanel, meter, numberField, numbers, pair, selectField, textField, withinField } from "./view.js";
 
 const SORTS = [["lastAccess", "last access"], ["cachedBytes", "cached bytes"], "hits", ["createdAt", "creation"], "key", ["contentLength", "length"]];
 
 export function assetsPage(page) {
-  const { find = "", within: chosen, ...filters } = Object.fromEntries(page.query);
+  const { find = "", within: chosen, ...query } = Object.fromEntries(page.query);
   if (/^[0-9a-f]{32}$/.test(find)) location.replace(`#/assets/${find}`);
   const within = withinField(chosen);
   const limit = within?.querySelector("select").value;
   // A limited token must select with one of its prefixes.
   const place = /^https?:/i.test(find) ? { url: find, prefix: limit } : { prefix: find || limit };
-  const search = form("form.filters", async (chosen) => { location.hash = `/assets?${new URLSearchParams(chosen)}`; },
+  const search = filters("assets",
     textField("Key prefix, URL or asset ID", "find", { type: "search", value: find, placeholder: "/o/media/films/" }),
-    within, textField("Origin", "origin", { value: filters.origin }), textField("Tag", "tag", { value: filters.tag }),
-    selectField("Cached", "state", [["", "any"], "complete", "partial", "empty"], filters.state),
-    selectField("Pinned", "pinned", [["", "any"], ["true", "pinned"], ["false", "not pinned"]], filters.pinned),
-    selectField("Sort by", "sort", SORTS, filters.sort), selectField("Order", "order", [["desc", "descending"], ["asc", "ascending"]], filters.order),
-    submitButton("Search"));
+    within, textField("Origin", "origin", { value: query.origin }), textField("Tag", "tag", { value: query.tag }),
+    selectField("Cached", "state", [["", "any"], "complete", "partial", "empty"], query.state),
+    selectField("Pinned", "pinned", [["", "any"], ["true", "pinned"], ["false", "not pinned"]], query.pinned),
+    selectField("Sort by", "sort", SORTS, query.sort), selectField("Order", "order", [["desc", "descending"], ["asc", "ascending"]], query.order));
   const list = listPanel(page, "Assets", {
-    path: "/v1/assets", query: () => ({ ...filters, ...place, total: true }),
-    key: (asset) => asset.assetId, empty: "No asset meets the conditions.", tools: purgeAction(() => purge(page, { ...filters, ...place })),
+    path: "/v1/assets", query: () => ({ ...query, ...place, total: true }),
+    key: (asset) => asset.assetId, empty: "No asset meets the conditions.", tools: purgeAction(() => purge(page, { ...query, ...place })),
     columns: [["Key", "wide", assetLink], ...numbers("contentLength"), ["Cached", "", cachedMeter], ...numbers("hits"), ["Last access", "number", (asset) => ago(asset.lastAccessAt)], ["Tags", "text", labels]],
   });
   return [heading("Assets"), search, grid(list)];

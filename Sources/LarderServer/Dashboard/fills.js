@@ -28,7 +28,7 @@ export function fillsPage(page) {
     const now = await page.get("/v1/workers");
     workers.update(pick({ ...now, ...now.connections }, "active queued paused opened reused reuseRatio"));
   });
-  return [heading("Fills"), grid(session.can("GET /v1/explain") && explainPanel(page), list, session.can("GET /v1/events") && endedPanel(page))];
+  return [heading("Fills"), grid(session.can("GET /v1/explain") && explainPanel(page), list, session.can("GET /v1/stats/live") && endedPanel(page))];
 }
 
 function endedPanel(page) {
@@ -45,7 +45,7 @@ function explainPanel(page) {
   const submit = async ({ target = "", ...query }) => replace(result, explanation(await page.get("/v1/explain", { ...readTarget(target), ...query })));
   return panel("Explain a read", {}, form("form.filters", submit,
     textField("Origin and path, URL or asset ID", "target", { value: page.query.get("target") }),
-    textField("Range (bytes=0-99)", "range"), numberField("From, seconds", "startSeconds"), numberField("For, seconds", "seconds", { least: 0.001 }),
+    textField("Range (bytes=0-99)", "range", { value: page.query.get("range") }), numberField("From, seconds", "startSeconds"), numberField("For, seconds", "seconds", { least: 0.001 }),
     selectField("Method", "method", ["GET", "HEAD"]), submitButton("Explain")), result);
 }
 

@@ -87,7 +87,7 @@ export function jobPage(page) {
     known = failures(job);
     loadCauses();
   }
-  page.every(session.can("GET /v1/events") ? 10 : 2, jobPanel, async () => show(await page.get(path)));
+  page.every(session.can("GET /v1/stats/live") ? 10 : 2, jobPanel, async () => show(await page.get(path)));
   const loadCauses = page.every(0, causePanel, async () => causes.update(known > 0 ? await readCauses(page, path) : []));
   page.on("jobs", ({ job, type }) => {
     if (job.jobId !== page.argument) return;

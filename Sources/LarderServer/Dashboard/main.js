@@ -12,6 +12,7 @@ import { originsPage } from "./origins.js";
 import { overviewPage } from "./overview.js";
 import { policyPage } from "./policy.js";
 import { problemsPage } from "./problems.js";
+import { requestsPage } from "./requests.js";
 
 // By name: the page and the operations that it needs; then the page of one item.
 const PAGES = {
@@ -19,10 +20,11 @@ const PAGES = {
   assets: [[assetsPage, "GET /v1/assets"], [assetPage, "GET /v1/assets/{assetId}", "GET /v1/assets/{assetId}/map"]],
   jobs: [[jobsPage, "GET /v1/jobs/{jobId}"], [jobPage, "GET /v1/jobs/{jobId}", "GET /v1/jobs/{jobId}/items"]],
   fills: [[fillsPage, "GET /v1/fills"]],
+  requests: [[requestsPage, "GET /v1/requests"]],
   fleet: [[fleetPage, "GET /v1/fleet"]],
   policy: [[policyPage, "GET /v1/policy", "GET /v1/policy/curve", "POST /v1/policy/simulations", "GET /v1/stats", "GET /v1/evictions", "GET /v1/evictions/next"]],
   origins: [[originsPage, "GET /v1/origins", "GET /v1/stats"]],
-  problems: [[problemsPage, "GET /v1/events"]],
+  problems: [[problemsPage, "GET /v1/stats/live"]],
 };
 const SCOPES = { read: "read only", write: "write", admin: "admin" };
 const STATES = { connecting: "Connecting…", live: "Live", waiting: "Reconnecting…", off: "Not connected" };
@@ -47,19 +49,19 @@ class Page {
   // Runs `update` now, after each pause (0: never), and after an outage. `target` shows its errors.
   every(seconds, target, update) {
     let timer, isRunning;
-    const next = async () => {
+    const next = async (isRepeated) => {
       if (isRunning || this.signal.aborted) return;
       clearTimeout(timer);
       isRunning = true;
       try {
-        if (!document.hidden) await update();
+        if (!document.hidden && !(isRepeated && target.isPaused)) await update();
         target.show("");
       } catch (error) {
         if (error.status === 401) showSignIn(EXPIRED);
         else if (!this.signal.aborted) target.show(error.message);
       }
       isRunning = false;
-      if (seconds && !this.signal.aborted) timer = setTimeout(next, seconds * 1000);
+      if (seconds && !this.signal.aborted) timer = setTimeout(next, seconds * 1000, true);
     };
     this.#updates.push(next);
     this.signal.addEventListener("abort", () => clearTimeout(timer));
@@ -68,7 +70,7 @@ class Page {
   }
 
   on(topic, handler) {
-    if (session.can("GET /v1/events")) live.subscribe(this.signal, topic, handler);
+    if (session.can("GET /v1/stats/live")) live.subscribe(this.signal, topic, handler);
   }
 
   // Shows the last events of a topic, newest first: the kept ones and the new ones.
@@ -87,7 +89,7 @@ class Page {
   }
 
   update() {
-    for (const update of this.#updates) update();
+    for (const update of this.#updates) update(true);
   }
 }
 

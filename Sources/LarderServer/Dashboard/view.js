@@ -190,6 +190,9 @@ export function form(name, submit, ...content) {
   return make(name, { onsubmit: send }, content);
 }
 
+// A form whose values become the query of a page.
+export const filters = (name, ...fields) => form("form.filters", async (chosen) => { location.hash = `/${name}?${new URLSearchParams(chosen)}`; }, fields, submitButton("Search"));
+
 function modal(page, title, ...content) {
   const element = make("dialog", { "aria-label": title, onclose: () => element.remove() }, content);
   page.signal.addEventListener("abort", () => element.close());

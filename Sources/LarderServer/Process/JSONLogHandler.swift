@@ -2,7 +2,7 @@ import CacheCore
 import Logging
 
 /// Log handler that writes one JSON object per line: `time`, `level`, `logger`, `message`, then the metadata under
-/// their own keys.
+/// their own keys; or all of them under the names of ``ElasticFields``.
 struct JSONLogHandler: LogHandler {
     /// Metadata keys that are renamed to `metadata.KEY`, because the line has a member of that name.
     private static let reserved: Set<String> = ["time", "level", "logger", "message", "error"]
@@ -11,16 +11,19 @@ struct JSONLogHandler: LogHandler {
     var metadataProvider: Logger.MetadataProvider?
     var logLevel: Logger.Level
     private let label: String
+    private let fields: LogSettings.Fields
     private let now: @Sendable () -> Timestamp
     private let write: @Sendable (String) -> Void
 
     /// `write` receives whole lines including the newline, on any thread.
     init(
-        label: String, logLevel: Logger.Level, now: @escaping @Sendable () -> Timestamp = { SystemWallClock().now() },
+        label: String, logLevel: Logger.Level, fields: LogSettings.Fields = .larder,
+        now: @escaping @Sendable () -> Timestamp = { SystemWallClock().now() },
         write: @escaping @Sendable (String) -> Void = StandardError.write
     ) {
         self.label = label
         self.logLevel = logLevel
+        self.fields = fields
         self.now = now
         self.write = write
     }
@@ -32,19 +35,30 @@ struct JSONLogHandler: LogHandler {
 
     /// Precedence for equal keys: event, provider, handler. Keys are sorted.
     func log(event: LogEvent) {
+        var merged = metadata
+        for source in [metadataProvider?.get(), event.metadata] {
+            merged.merge(source ?? [:]) { _, newer in newer }
+        }
+        let members =
+            switch fields {
+            case .larder: members(of: event, merged)
+            case .ecs: ElasticFields.members(of: event, merged, label: label, at: now())
+            }
+        write(Self.object(members) + "\n")
+    }
+
+    private func members(
+        of event: LogEvent, _ metadata: Logger.Metadata
+    ) -> [(name: String, value: Logger.MetadataValue)] {
         var fields: [(name: String, value: Logger.MetadataValue)] = [
             ("time", .string(RFC3339.format(now()))), ("level", .string(event.level.rawValue)),
             ("logger", .string(label)), ("message", .string(event.message.description)),
         ]
         if let error = event.error { fields.append(("error", .string(String(describing: error)))) }
-        var merged = metadata
-        for source in [metadataProvider?.get(), event.metadata] {
-            merged.merge(source ?? [:]) { _, newer in newer }
-        }
-        for (key, value) in merged.sorted(by: { $0.key < $1.key }) {
+        for (key, value) in metadata.sorted(by: { $0.key < $1.key }) {
             fields.append((Self.reserved.contains(key) ? "metadata.\(key)" : key, value))
         }
-        write(Self.object(fields) + "\n")
+        return fields
     }
 
     private static func object(_ fields: [(name: String, value: Logger.MetadataValue)]) -> String {

@@ -10,6 +10,13 @@ package struct ReaderUsage: Hashable, Sendable {
     package var bytes: Int64
     /// Those of them that came from the cache.
     package var bytesFromCache: Int64
+    /// Whether the reader has series of its own in metrics. It keeps them until the end of the process.
+    package var isLabelled: Bool
+
+    package init(token: String, requests: Int64, bytes: Int64, bytesFromCache: Int64, isLabelled: Bool = true) {
+        (self.token, self.requests, self.bytes) = (token, requests, bytes)
+        (self.bytesFromCache, self.isLabelled) = (bytesFromCache, isLabelled)
+    }
 }
 
 /// Counters for each reader. Readers above the limit share the counter `(other)`, so that tokens with arbitrary
@@ -19,11 +26,15 @@ package final class ReaderFigures: Sendable {
     package final class Counter: Sendable {
         /// The name in ``ReaderUsage/token``.
         package let token: String
+        private let isLabelled: Bool
         private let requests = Atomic<Int64>(0)
         private let bytes = Atomic<Int64>(0)
         private let bytesFromCache = Atomic<Int64>(0)
 
-        fileprivate init(_ token: String) { self.token = token }
+        fileprivate init(_ token: String, isLabelled: Bool) {
+            self.token = token
+            self.isLabelled = isLabelled
+        }
 
         /// Adds to the counters.
         package func add(requests: Int64 = 0, bytes: Int64 = 0, bytesFromCache: Int64 = 0) {
@@ -35,7 +46,7 @@ package final class ReaderFigures: Sendable {
         fileprivate var usage: ReaderUsage {
             ReaderUsage(
                 token: token, requests: requests.load(ordering: .relaxed), bytes: bytes.load(ordering: .relaxed),
-                bytesFromCache: bytesFromCache.load(ordering: .relaxed))
+                bytesFromCache: bytesFromCache.load(ordering: .relaxed), isLabelled: isLabelled)
         }
     }
 
@@ -46,25 +57,34 @@ package final class ReaderFigures: Sendable {
 
     /// The name of the counter for readers above the limit.
     package static let other = "(other)"
+    /// The number of readers with series of their own in metrics, beside the named ones: the first ones that make
+    /// requests.
+    package static let labelled = 100
 
     private let limit: Int
     private let shards: [Shard]
     private let count = Atomic<Int>(0)
-    private let otherCounter = Counter(ReaderFigures.other)
+    private let otherCounter = Counter(ReaderFigures.other, isLabelled: false)
 
-    /// - Parameter limit: The maximum number of readers with a counter of their own.
-    package init(limit: Int = 10_000) {
+    /// - Parameters:
+    ///   - limit: The maximum number of other readers with a counter of their own.
+    ///   - names: The readers that have a counter and series from the start.
+    package init(limit: Int = 10_000, named names: [String] = []) {
         self.limit = limit
         shards = (0..<16).map { _ in Shard() }
+        for name in names {
+            shard(of: name).counters.withLock { $0[name] = Counter(name, isLabelled: true) }
+        }
     }
+
+    private func shard(of id: String) -> Shard { shards[Int(UInt(bitPattern: id.hashValue) % UInt(shards.count))] }
 
     /// The counter of a reader.
     package func counter(for id: String) -> Counter {
-        let shard = shards[Int(UInt(bitPattern: id.hashValue) % UInt(shards.count))]
-        return shard.counters.withLock { counters in
+        shard(of: id).counters.withLock { counters in
             if let counter = counters[id] { return counter }
-            guard claim() else { return otherCounter }
-            let counter = Counter(id)
+            guard let number = claim() else { return otherCounter }
+            let counter = Counter(id, isLabelled: number <= Self.labelled)
             counters[id] = counter
             return counter
         }
@@ -83,12 +103,13 @@ package final class ReaderFigures: Sendable {
         return usages.sorted { $0.token < $1.token }
     }
 
-    /// Claims one of the counters; false if all are in use.
-    private func claim() -> Bool {
-        guard count.wrappingAdd(1, ordering: .relaxed).newValue <= limit else {
+    /// Claims one of the counters, and returns its number; nil if all are in use.
+    private func claim() -> Int? {
+        let number = count.wrappingAdd(1, ordering: .relaxed).newValue
+        guard number <= limit else {
             count.wrappingSubtract(1, ordering: .relaxed)
-            return false
+            return nil
         }
-        return true
+        return number
     }
 }

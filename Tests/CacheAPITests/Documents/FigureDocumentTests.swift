@@ -28,7 +28,7 @@ import Testing
         stats.admission.connections = .init(active: Int(next()), limit: Int(next()), refused: Int(next()))
         stats.admission.reads = .init(active: Int(next()), limit: Int(next()), refused: Int(next()))
         stats.admission.addressesRefused = Int(next())
-        (stats.evictions, stats.evictedBytes) = (next(), next())
+        (stats.evictions, stats.evictedBytes, stats.evictedYoungBytes) = (next(), next(), next())
         for state in JobState.ofJobs { stats.jobs[state] = next() }
         stats.jobsAtRisk = next()
         stats.schedules.count = Int(next())
@@ -127,7 +127,7 @@ import Testing
             metric = figure.metric
             members = figure.series.compactMap { series in series.member.map { group + $0 } }
             let labels = ((label.map { [$0] } ?? []) + figure.labels).joined(separator: ",")
-            let name = metric.map { "`larder_\($0)\(labels.isEmpty ? "" : "{\(labels)}")`" } ?? "–"
+            let name = metric.map { "`\(PrometheusText.fullName($0))\(labels.isEmpty ? "" : "{\(labels)}")`" } ?? "–"
             let isList =
                 figure.series.count > 2
                 && figure.series.allSatisfy { series in

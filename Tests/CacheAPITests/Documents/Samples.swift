@@ -309,6 +309,24 @@ enum Samples {
             .credentialsExpiring(CredentialsEvent(origin: "media", kind: "sas", expiresAt: time, error: error)))
     }
 
+    /// A read with all members, and a call of a limited token.
+    static let endedRequests: [JSON] = {
+        var figures = RequestLogContext.Content()
+        (figures.result, figures.outcome, figures.range) = (.miss, "miss", .bytes(0..<10))
+        (figures.upstreamStatus, figures.firstByte) = (206, .seconds(1))
+        let read = AccessLog.Line(
+            LoggedRequest(
+                method: "GET", path: "/o/media/a?x=1", asset: AssetName(id: id, key: "/o/media/a", origin: "media"),
+                token: "player"), client: "192.0.2.1", startedAt: time, requestID: .text("r"), status: 206, figures,
+            duration: .seconds(2))
+        let call = AccessLog.Line(
+            LoggedRequest(kind: .api, method: "GET", path: "/v1/jobs"), client: nil, startedAt: time,
+            requestID: .text("r"), status: 200, RequestLogContext.Content(), duration: .seconds(1))
+        return [(read, true), (call, false)].map { line, showsClient in
+            RequestDocument(RequestHistory.Entry(id: 1, line: line), showsClient: showsClient).json
+        }
+    }()
+
     private static func webhookData(_ content: CacheEvent.Content) -> JSON {
         WebhookData.json(of: CacheEvent(id: 1, at: time, content: content))
     }

@@ -1,6 +1,6 @@
+import CacheCore
 import TestChance
 import Testing
-import CacheCore
 
 struct Base64URLTests {
     @Test("The test vectors of RFC 4648 §10 without padding")

@@ -18,6 +18,7 @@ import Testing
         "listen.proxyProtocol": "required", "listen.trustedProxies": "127.0.0.1",
         "listen.clientAddressFrom": "forwarded",
         "dataDirectory": "d", "credentialsDirectory": "c", "fallbackDirectory": "f", "log.format": "json",
+        "log.fields": "ecs", "metrics.tokens": "player",
         "log.access": "off", "dashboard.enabled": "false", "jobs.concurrency": "3", "scrub.interval": "7d",
         "scrub.bytesPerSecond": "1MiB", "telemetry.traces.endpoint": "http://127.0.0.1/v1/traces",
         "telemetry.traces.headersFile": "h", "telemetry.traces.sampleRatio": "0.5", "telemetry.traces.timeout": "3s",

@@ -14,11 +14,11 @@ import Testing
 
     private let lines = Lines()
 
-    private func logger(provider: Logger.MetadataProvider? = nil) -> Logger {
+    private func logger(provider: Logger.MetadataProvider? = nil, fields: LogSettings.Fields = .larder) -> Logger {
         let lines = lines
         return Logger(label: "test") { label in
             var handler = JSONLogHandler(
-                label: label, logLevel: .info, now: { Timestamp(milliseconds: 1_700_000_000_123) },
+                label: label, logLevel: .info, fields: fields, now: { Timestamp(milliseconds: 1_700_000_000_123) },
                 write: { line in lines.written.withLock { $0.append(line) } })
             handler.metadataProvider = provider
             return handler
@@ -41,6 +41,35 @@ import Testing
                 "attempt":3,"origin":"media"}
 
                 """)
+    }
+
+    @Test("Entries have the names of the Elastic Common Schema")
+    func fieldsOfTheElasticCommonSchema() throws {
+        logger(fields: .ecs).error(
+            "a request failed",
+            metadata: [
+                "requestId": "r", "method": "GET", "path": "/o/media/a", "status": .stringConvertible(502),
+                "bytes": .stringConvertible(Int64(7)), "totalSeconds": .stringConvertible(0.25), "traceId": "t",
+                "client": "192.0.2.1", "token": "player", "code": "upstreamRefused", "origin": "media",
+                "error": "Why.",
+            ])
+        #expect(
+            try onlyLine() == """
+                {"@timestamp":"2023-11-14T22:13:20.123Z","log.level":"error","message":"a request failed",\
+                "ecs.version":"8.11.0","service.name":"larder","log.logger":"test","client.address":"192.0.2.1",\
+                "error.code":"upstreamRefused","error.message":"Why.","event.duration":250000000,\
+                "event.outcome":"failure","http.request.id":"r","http.request.method":"GET",\
+                "http.response.body.bytes":7,"http.response.status_code":502,"larder.origin":"media",\
+                "trace.id":"t","url.path":"/o/media/a","user.name":"player"}
+
+                """)
+    }
+
+    @Test("Keys of entries that are about no request keep their meaning")
+    func otherEntriesHaveNoFieldsOfRequests() throws {
+        logger(fields: .ecs).info("file", metadata: ["path": "/etc/larder.yaml", "status": "new"])
+        let line = try onlyLine()
+        #expect(line.contains("\"larder.path\":\"/etc/larder.yaml\",\"larder.status\":\"new\"}"), "\(line)")
     }
 
     @Test(

@@ -61,28 +61,33 @@ struct ContentResponder: Sendable {
         // A paced body is sent in copies.
         let isPaced = admission.reader?.maxBytesPerSecond != nil
         guard let read, let first = first(of: read, fromFile: sendsFiles && !isPaced) else { return nil }
-        return content(read, first, call, admission, RequestLogContext(), begin(call))
+        return content(read, first, call, admission, RequestLogContext(.content), begin(call))
     }
 
     /// Returns a prepared response for another range; nil if its bytes are not available without a wait.
-    func answer(_ preparedResponse: PreparedResponse, _ range: ByteRange, at time: Timestamp, client: RequestClient?)
-        -> ServerResponse?
-    {
+    ///
+    /// - Parameter loggedRange: The range in logs; nil: the request has none.
+    func answer(
+        _ preparedResponse: PreparedResponse, _ range: ByteRange, at time: Timestamp, client: RequestClient?,
+        _ loggedRange: LoggedRange?
+    ) -> ServerResponse? {
         let stopwatch = processor.clock.stopwatch()
         guard let read = preparedResponse.view.open(range, at: time),
             let first = first(of: read, fromFile: sendsFiles)
         else { return nil }
         let requestID = processor.random.identifier()
         let head = preparedResponse.template.head(range, of: preparedResponse.view, as: requestID, at: time)
-        let logged = preparedResponse.logged(for: client?.text)
+        let logged = preparedResponse.logged
         let logContext = noted(
-            read, Admission(preparedResponse.reader), RequestLogContext(), begin(logged, client: client))
+            read, Admission(preparedResponse.reader), RequestLogContext(.content),
+            begin(preparedResponse, client: client))
+        logContext.update { $0.range = loggedRange }
         return ServerResponse(
             head: head, body: .content(ContentBody(read, logContext: logContext, stopwatch: stopwatch), first: first),
             logContext: logContext,
             line: AccessLogEntry(
-                recorder, logged, requestID: requestID, status: Int(head.status.code), logContext: logContext,
-                stopwatch: stopwatch),
+                recorder, logged, client: client?.text, startedAt: time, requestID: requestID,
+                status: Int(head.status.code), logContext: logContext, stopwatch: stopwatch),
             logged: logged)
     }
 
@@ -99,8 +104,11 @@ struct ContentResponder: Sendable {
     /// Authorizes the request, claims a read permit, and returns the content, or a problem, which may have the
     /// upstream's status. The permit is kept until the response has ended. Cancellation of the task ends the wait.
     func answer(_ call: ContentCall) async -> ServerResponse {
-        let (logContext, trace) = (RequestLogContext(), begin(call))
-        logContext.update { $0.span = trace?.span }
+        let (logContext, trace) = (RequestLogContext(call.isOfPeer ? .peer : .content), begin(call))
+        logContext.update { content in
+            content.span = trace?.span
+            content.asset = call.content.assetName
+        }
         if call.isOfPeer { return await RequestTrace.$current.withValue(trace) { await answerPeer(call, logContext) } }
         let reference: AssetReference
         do throws(CacheError) {
@@ -163,7 +171,7 @@ struct ContentResponder: Sendable {
             outcome.requestClass = .error
             (outcome.isStored, outcome.timeToLive, outcome.detail) = (false, nil, error.code.name)
             var failure = ReadFailure(error, outcome: outcome)
-            failure.isCounted = true
+            (failure.isCounted, failure.asset) = (true, read.assetName)
             throw failure
         }
     }
@@ -191,10 +199,11 @@ struct ContentResponder: Sendable {
     }
 
     /// The trace of a request with a prepared response. It has no `traceparent`.
-    func begin(_ logged: LoggedRequest, client: RequestClient?) -> RequestTrace? {
+    func begin(_ response: PreparedResponse, client: RequestClient?) -> RequestTrace? {
         guard processor.tracing.tracer.isEnabled else { return nil }
         return processor.tracing.begin(
-            method: logged.method, path: logged.path, route: ContentTarget.mountedPattern, nil, client: client)
+            method: response.logged.method, path: response.logged.path, route: ContentTarget.mountedPattern, nil,
+            client: client, server: response.server)
     }
 
     /// Records the result of a read.
@@ -206,6 +215,13 @@ struct ContentResponder: Sendable {
         logContext.update { content in
             content.span = trace?.span
             content.reader = admission.reader
+            content.asset = read.assetName
+            content.upstreamStatus = read.outcome.upstreamStatus
+            if read.plan.status == 206, read.plan.neededRanges.count == 1, let range = read.plan.neededRanges.first,
+                range.upperBound < .max
+            {
+                content.range = .bytes(range)
+            }
         }
         return logContext
     }
@@ -256,6 +272,10 @@ struct ContentResponder: Sendable {
     ) -> ServerResponse {
         let (code, outcome) = (failure.error.code, failure.outcome)
         logContext.conclude(outcome.requestClass, code: code, isCounted: failure.isCounted)
+        logContext.update { content in
+            content.asset = failure.asset ?? content.asset
+            content.upstreamStatus = outcome.upstreamStatus
+        }
         let problem = problem(call, failure.error, status: code.contentStatus)
         var fields = failure.error.contentHeaders
         fields[.contentType] = Problem.mediaType

@@ -1,4 +1,5 @@
 import CacheCore
+import CacheEngine
 import HTTPTypes
 
 /// The asset that a request target names: by mounted path, by URL or key, or by its ID.
@@ -56,6 +57,20 @@ enum ContentTarget: Sendable {
         case .mounted: Self.mountedPattern
         case .url: Self.urlPattern
         case .asset: Self.assetPattern
+        }
+    }
+
+    /// The asset in logs before it is resolved; nil: unknown.
+    var assetName: AssetName? {
+        switch self {
+        case .mounted(let origin, let path):
+            let mount = Origin(name: origin, settings: OriginSettings(baseURL: ""))
+            // An invalid path is refused; it has no key.
+            let key = try? AssetKey.mounted(
+                origin: mount, path: String(path.dropFirst().prefix { $0 != "?" }), query: nil, digest: { $0 })
+            return AssetName(id: nil, key: key?.text, origin: origin)
+        case .url: return nil
+        case .asset(let id, _): return AssetID(id).map { AssetName(id: $0, key: nil, origin: "-") }
         }
     }
 

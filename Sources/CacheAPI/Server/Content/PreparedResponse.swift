@@ -10,7 +10,7 @@ final class PreparedResponse {
     /// The first request that it answered. Its range does not matter.
     let fingerprint: RequestFingerprint
     let view: FreshAssetSnapshot
-    /// The request as the access log names it, with the address of the first client.
+    /// The request as the access log names it.
     let logged: LoggedRequest
     let template: ResponseHeadTemplate
     /// The value of ``LiveAPISettings/changes`` before the first request was authorized.
@@ -20,6 +20,10 @@ final class PreparedResponse {
     let reader: Reader?
     /// The counter of the reader.
     let counter: ReaderFigures.Counter?
+    /// The times to the first byte of the origin.
+    let firstBytes: Histogram
+    /// The server in traces.
+    let server: RequestTracing.Server
 
     /// The largest body that is copied; larger ones are sent from the file.
     private static let mostBytes: Int64 = 64 << 10
@@ -29,7 +33,8 @@ final class PreparedResponse {
     init(
         _ fingerprint: RequestFingerprint, view: FreshAssetSnapshot, logged: LoggedRequest,
         template: ResponseHeadTemplate,
-        settings: UInt64, reader: Reader? = nil, counter: ReaderFigures.Counter? = nil
+        settings: UInt64, reader: Reader? = nil, counter: ReaderFigures.Counter? = nil, firstBytes: Histogram,
+        server: RequestTracing.Server
     ) {
         self.fingerprint = fingerprint
         self.view = view
@@ -38,6 +43,8 @@ final class PreparedResponse {
         self.settings = settings
         self.reader = reader
         self.counter = counter
+        self.firstBytes = firstBytes
+        self.server = server
     }
 
     /// Whether the authorization of the first request holds at `now`, with the number of changes of the live settings.
@@ -46,13 +53,6 @@ final class PreparedResponse {
     }
 
     var status: Int { template.status }
-
-    /// The request of another client as the access log names it.
-    func logged(for client: String?) -> LoggedRequest {
-        var logged = logged
-        logged.client = client
-        return logged
-    }
 
     /// The range that a request asks for. Nil if it is not a single satisfiable range, or if the asset is empty.
     func range(_ request: RequestFingerprint) -> ByteRange? {

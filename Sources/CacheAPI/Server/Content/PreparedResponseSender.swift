@@ -81,7 +81,11 @@ final class PreparedResponseSender {
             PreparedResponse(
                 request.kept, view: view, logged: response.logged, template: template, settings: settings,
                 reader: reader,
-                counter: reader.map { responder.recorder.readers.counter(for: $0.id) }))
+                counter: reader.map { responder.recorder.readers.counter(for: $0.id) },
+                firstBytes: responder.recorder.latencies.firstBytes(of: view.originName),
+                server: RequestTracing.Server(
+                    host: head.headers.first(name: "Host"), isEncrypted: responder.gate.isEncrypted,
+                    hasQuery: head.uri.utf8.contains(UInt8(ascii: "?")))))
     }
 
     // MARK: Responses
@@ -96,7 +100,7 @@ final class PreparedResponseSender {
         }
         // Other access or CORS rules may be in force than those that the entry was authorized by.
         if let now = response.view.now, response.isAuthorized(at: now, responder.gate.live.changes),
-            send(response, range, at: now, encoder)
+            send(response, range, at: now, encoder, hasRange: !request.range.isEmpty)
         {
             return true
         }
@@ -107,7 +111,8 @@ final class PreparedResponseSender {
     /// Sends the response for one range: in one write if possible, else through ``ContentHandler``. Returns false, with
     /// nothing sent, if the bytes are not available.
     private func send(
-        _ response: PreparedResponse, _ range: ByteRange, at time: Timestamp, _ encoder: ChannelHandlerContext
+        _ response: PreparedResponse, _ range: ByteRange, at time: Timestamp, _ encoder: ChannelHandlerContext,
+        hasRange: Bool
     ) -> Bool {
         let (requestID, start) = (responseCache.nextRequestID(), encoder.eventLoop.now)
         var buffer = responseCache.takeBuffer()
@@ -115,7 +120,7 @@ final class PreparedResponseSender {
             let body = response.write(range, as: requestID, at: time, to: &buffer, fromFile: responder.sendsFiles)
         else {
             responseCache.giveBack(buffer)
-            return sendInPieces(response, range, at: time, client: client?.client)
+            return sendInPieces(response, range, at: time, client: client?.client, hasRange: hasRange)
         }
         let client = client?.client
         // The response is one write, which follows at once: its first byte is not later than this.
@@ -123,16 +128,18 @@ final class PreparedResponseSender {
             response: response, range: range, time: time, buffer: buffer, body: body,
             file: body.piece.map { PinnedFile($0) }, start: start, firstByte: encoder.eventLoop.now,
             requestID: requestID,
-            client: client?.text, span: responder.begin(response.logged, client: client)?.span)
+            client: client?.text, span: responder.begin(response, client: client)?.span,
+            hasRange: hasRange)
         connection.beginBypass()
         write(sending, buffer, encoder)
         return true
     }
 
     private func sendInPieces(
-        _ response: PreparedResponse, _ range: ByteRange, at time: Timestamp, client: RequestClient?
+        _ response: PreparedResponse, _ range: ByteRange, at time: Timestamp, client: RequestClient?, hasRange: Bool
     ) -> Bool {
-        guard let handler, let answer = responder.answer(response, range, at: time, client: client) else {
+        let loggedRange = hasRange ? LoggedRange.bytes(range) : nil
+        guard let handler, let answer = responder.answer(response, range, at: time, client: client, loggedRange) else {
             return false
         }
         connection.countBypassingRequest()
@@ -174,29 +181,26 @@ final class PreparedResponseSender {
         connection.endBypass()
     }
 
-    /// Records the latencies of an ended response and its log entry. Without `hasLeft` the entry is marked as aborted.
+    /// Records an ended response. Without `hasLeft` its log entry is marked as aborted.
     private func record(_ sending: Sending, hasLeft: Bool, at now: NIODeadline) {
-        let (response, recorder) = (sending.response, responder.recorder)
-        let duration = Duration(now - sending.start)
-        let firstByte = Duration(sending.firstByte - sending.start)
-        recorder.latencies.record(
-            .hit, firstByte: firstByte, duration: duration, shard: Int(bitPattern: ObjectIdentifier(self)) >> 6,
-            traceID: sending.span?.context.traceID.description)
-        let sent = sending.sentBytes
-        response.counter?.add(requests: 1, bytes: sent, bytesFromCache: sent)
-        guard recorder.log.isEnabled || sending.span != nil else { return }
+        let (response, sent) = (sending.response, sending.sentBytes)
         var figures = RequestLogContext.Content()
         figures.span = sending.span
-        figures.reader = response.reader
         (figures.result, figures.outcome) = (.hit, ReadOutcome.Class.hit.rawValue)
-        (figures.bytesFromCache, figures.firstByte) = (sent, firstByte)
+        if sending.hasRange { figures.range = .bytes(sending.range) }
+        (figures.bytesFromCache, figures.firstByte) = (sent, Duration(sending.firstByte - sending.start))
         (figures.sentBytes, figures.isComplete) = (sent, hasLeft)
-        figures.span?.set("larder.asset.id", response.view.assetID.description)
-        figures.span?.end(status: response.status, figures)
-        recorder.log.write(
+        if let span = sending.span {
+            span.set("larder.asset.id", response.view.assetID.description)
+            span.end(status: response.status, requestID: sending.requestID.text, figures)
+        }
+        responder.recorder.record(
             AccessLog.Line(
-                request: response.logged(for: sending.client), status: response.status,
-                requestID: sending.requestID.text, figures: figures, duration: duration))
+                response.logged, client: sending.client, startedAt: sending.time,
+                requestID: .counted(sending.requestID), status: response.status, figures,
+                duration: Duration(now - sending.start)),
+            shard: Int(bitPattern: ObjectIdentifier(self)) >> 6, firstBytes: response.firstBytes,
+            counter: response.counter)
     }
 }
 
@@ -212,20 +216,22 @@ private final class Sending {
     let start: NIODeadline
     let firstByte: NIODeadline
     let requestID: RequestID
-    /// The client's address; nil without a log.
+    /// The client's address; nil: unknown.
     let client: String?
     let span: TraceSpan?
+    /// Whether the request has a range.
+    let hasRange: Bool
     /// The bytes of the body that have left.
     var sentBytes: Int64 = 0
 
     init(
         response: PreparedResponse, range: ByteRange, time: Timestamp, buffer: ByteBuffer, body: PreparedResponse.Body,
         file: PinnedFile?, start: NIODeadline, firstByte: NIODeadline, requestID: RequestID, client: String?,
-        span: TraceSpan?
+        span: TraceSpan?, hasRange: Bool
     ) {
         (self.response, self.range, self.time, self.buffer, self.body) = (response, range, time, buffer, body)
         (self.file, self.start, self.firstByte, self.requestID) = (file, start, firstByte, requestID)
-        (self.client, self.span) = (client, span)
+        (self.client, self.span, self.hasRange) = (client, span, hasRange)
     }
 }
 

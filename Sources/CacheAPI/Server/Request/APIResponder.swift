@@ -24,7 +24,7 @@ struct APIResponder: Sendable {
     /// Calls the route of the request. Errors become problem documents.
     func answer(_ call: RequestCall, _ body: RequestBody, on connection: APIConnection) async -> ServerResponse {
         let request = Request(call, body: body)
-        let logContext = RequestLogContext()
+        let logContext = RequestLogContext(kind(of: request))
         let trace = processor.trace(call, route: table.pattern(of: request.path))
         logContext.update { $0.span = trace?.span }
         var response: Response
@@ -41,6 +41,15 @@ struct APIResponder: Sendable {
         }
         ResponseCompression.mark(&response, to: request)
         return processor.response(call, response.status.code, response.framedHeaders, response.body, logContext)
+    }
+
+    /// Calls of the dashboard that change something are calls like all others.
+    private func kind(of request: Request) -> RequestKind {
+        let pattern = table.pattern(of: request.path) ?? ""
+        if ConnectionPermits.isHealthCheck(pattern) { return .health }
+        let isReading = request.method == .get || request.method == .head
+        let isOfPage = pattern == "/" || pattern.hasPrefix("/ui") || request.headers.contains(.larderDashboard)
+        return isReading && isOfPage ? .dashboard : .api
     }
 
     /// Checks the target and the method, answers OPTIONS, and calls the route.

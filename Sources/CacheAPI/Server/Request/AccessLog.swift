@@ -1,70 +1,161 @@
 package import CacheCore
+import CacheEngine
 import CacheTracing
 package import Logging
 import ReaderAccess
 
 /// Destination and format of access log entries.
 package struct AccessLog: Sendable {
-    /// One ended request.
-    package struct Line: Sendable {
-        package var request: LoggedRequest
-        package var status: Int
-        package var requestID: String
-        package var figures: RequestLogContext.Content
-        package var duration: Duration
-    }
-
-    /// Whether entries are written at all; otherwise they need not be complete.
-    package let isEnabled: Bool
+    private let isOn: @Sendable () -> Bool
     private let output: @Sendable (Line) -> Void
 
     /// No entries.
-    package static let off = AccessLog(isEnabled: false) { _ in }
+    package static let off = AccessLog(isOn: { false }) { _ in }
 
-    private init(isEnabled: Bool, output: @escaping @Sendable (Line) -> Void) {
-        self.isEnabled = isEnabled
+    private init(isOn: @escaping @Sendable () -> Bool, output: @escaping @Sendable (Line) -> Void) {
+        self.isOn = isOn
         self.output = output
     }
 
-    /// Entries of the level `info` with metadata.
+    /// Whether entries are written at all; otherwise they need not be complete.
+    package var isEnabled: Bool { isOn() }
+
+    /// Entries with metadata. Those of health checks and of the dashboard have the level `debug`, all others `info`.
     package init(_ logger: Logger) {
-        self.init(isEnabled: logger.logLevel <= .info) { logger.info("request", metadata: $0.metadata) }
+        self.init(isOn: { logger.logLevel <= .info }) { line in
+            logger.log(level: line.request.kind.isReported ? .info : .debug, "request", metadata: line.metadata)
+        }
     }
 
-    /// Lines in the combined log format of Apache and nginx, followed by the members of Larder's own.
+    /// Lines in the combined log format of Apache and nginx, followed by the members of Larder's own. Health checks and
+    /// the dashboard have none.
     ///
     /// - Parameter write: Receives each line with its line feed, on any thread.
     package static func combined(
         now: @escaping @Sendable () -> Timestamp, write: @escaping @Sendable (String) -> Void
     ) -> AccessLog {
-        AccessLog(isEnabled: true) { write($0.combined(at: now()) + "\n") }
+        AccessLog(isOn: { true }) { if $0.request.kind.isReported { write($0.combined(at: now()) + "\n") } }
     }
 
     func write(_ line: Line) { if isEnabled { output(line) } }
 }
 
-/// The parts of a request that its log entry names.
-package struct LoggedRequest: Sendable {
-    package var method: String
-    /// The path, without the query; it may contain credentials.
-    package var path: String
-    /// The client's address.
-    package var client: String?
-    package var userAgent: String?
-    package var referer: String?
-    /// The name of the token that authorized the request.
-    package var token: String?
+/// The kind of a request. It separates the requests of readers from those that the operation of the service causes.
+enum RequestKind: String, Sendable, CaseIterable {
+    /// A request for content.
+    case content
+    /// Another node of the fleet reads.
+    case peer
+    /// Any other call of the API.
+    case api
+    /// The dashboard: its files, and its calls that change nothing.
+    case dashboard
+    /// Health checks.
+    case health
 
-    package init(
-        method: String, path: String, client: String? = nil, userAgent: String? = nil, referer: String? = nil,
-        token: String? = nil
+    /// Whether access logs and ``RequestHistory`` contain such requests.
+    var isReported: Bool { self != .dashboard && self != .health }
+}
+
+extension AccessLog {
+    /// One ended request: the source of its log entry, of its place in the statistics and of ``RequestDocument``.
+    struct Line: Sendable {
+        let request: LoggedRequest
+        /// The client's address.
+        let client: String?
+        let startedAt: Timestamp
+        let requestID: LoggedRequestID
+        let status: Int
+        /// The cache result (`hit`, `miss`, …) or an error code; nil for API requests that succeed.
+        let outcome: String?
+        /// The result of a content request that the statistics count; nil for others.
+        let result: ReadOutcome.Class?
+        let range: LoggedRange?
+        let upstreamStatus: Int?
+        let sentBytes, bytesFromCache, bytesFromUpstream, bytesFromPeers: Int64
+        let firstByte: Duration?
+        let duration: Duration
+        /// Whether the whole response was sent.
+        let isComplete: Bool
+        /// The identifier of the request's trace; nil if it is not recorded.
+        let traceID: String?
+
+        init(
+            _ request: LoggedRequest, client: String?, startedAt: Timestamp, requestID: LoggedRequestID, status: Int,
+            _ figures: RequestLogContext.Content, duration: Duration
+        ) {
+            (self.request, self.client, self.startedAt) = (request, client, startedAt)
+            (self.requestID, self.status, self.duration) = (requestID, status, duration)
+            (outcome, result) = (figures.outcome, figures.result)
+            (range, upstreamStatus) = (figures.range, figures.upstreamStatus)
+            (sentBytes, bytesFromCache) = (figures.sentBytes, figures.bytesFromCache)
+            (bytesFromUpstream, bytesFromPeers) = (figures.bytesFromUpstream, figures.bytesFromPeers)
+            (firstByte, isComplete) = (figures.firstByte, figures.isComplete)
+            traceID = figures.span?.context.traceID.description
+        }
+    }
+}
+
+/// The identifier of a logged request. That of a prepared response becomes a text only where it is needed.
+enum LoggedRequestID: Sendable {
+    case text(String)
+    case counted(RequestID)
+
+    var text: String {
+        switch self {
+        case .text(let text): text
+        case .counted(let id): id.text
+        }
+    }
+}
+
+/// The requested range of a logged request.
+enum LoggedRange: Hashable, Sendable {
+    /// The bytes of the asset.
+    case bytes(ByteRange)
+    /// The beginning of the `Range` field, if its bytes are unknown.
+    case field(String)
+
+    /// The longest text of a field.
+    private static let longest = 64
+
+    /// - Parameter field: The value of `Range`.
+    init(field: String) { self = .field(String(field.prefix(Self.longest))) }
+
+    var text: String {
+        switch self {
+        case .bytes(let range): "bytes=\(range.lowerBound)-\(range.upperBound - 1)"
+        case .field(let text): text
+        }
+    }
+}
+
+/// The parts of a request that its log entry names, and that equal requests of other clients share.
+final class LoggedRequest: Sendable {
+    let kind: RequestKind
+    let method: String
+    /// The path, without the query; it may contain credentials.
+    let path: String
+    /// The asset of a content request.
+    let asset: AssetName?
+    let userAgent: String?
+    let referer: String?
+    /// The name of the token that authorized the request.
+    let token: String?
+    /// The size of all texts.
+    let textBytes: Int
+
+    init(
+        kind: RequestKind = .content, method: String, path: String, asset: AssetName? = nil, userAgent: String? = nil,
+        referer: String? = nil, token: String? = nil
     ) {
-        self.method = method
+        (self.kind, self.method, self.asset) = (kind, method, asset)
         self.path = LoggedPath.masked(RequestTarget.withoutQuery(path))
-        self.client = client
         self.userAgent = userAgent
         self.referer = referer.map(Self.withoutCredentials)
         self.token = token
+        let texts = [method, self.path, asset?.key, asset?.origin, userAgent, self.referer, token]
+        textBytes = texts.reduce(0) { $0 + ($1?.utf8.count ?? 0) }
     }
 
     /// A URL without user information, the token of a signed URL, query and fragment.
@@ -81,18 +172,20 @@ package struct LoggedRequest: Sendable {
 extension AccessLog.Line {
     fileprivate var metadata: Logger.Metadata {
         var metadata: Logger.Metadata = [
-            "method": .string(request.method), "path": .string(request.path), "status": .stringConvertible(status),
-            "outcome": .string(figures.outcome ?? "served"), "bytes": .stringConvertible(figures.sentBytes),
-            "bytesFromCache": .stringConvertible(figures.bytesFromCache),
-            "bytesFromUpstream": .stringConvertible(figures.bytesFromUpstream),
-            "totalSeconds": .stringConvertible(duration.roundedSeconds), "requestId": .string(requestID),
+            "kind": .string(request.kind.rawValue), "method": .string(request.method), "path": .string(request.path),
+            "status": .stringConvertible(status), "outcome": .string(outcome ?? "served"),
+            "bytes": .stringConvertible(sentBytes), "bytesFromCache": .stringConvertible(bytesFromCache),
+            "bytesFromUpstream": .stringConvertible(bytesFromUpstream),
+            "totalSeconds": .stringConvertible(duration.roundedSeconds), "requestId": .string(requestID.text),
         ]
-        if let firstByte = figures.firstByte {
-            metadata["firstByteSeconds"] = .stringConvertible(firstByte.roundedSeconds)
-        }
-        if figures.bytesFromPeers > 0 { metadata["bytesFromPeers"] = .stringConvertible(figures.bytesFromPeers) }
-        if !figures.isComplete { metadata["aborted"] = "true" }
-        let texts = [("client", request.client), ("token", request.token), ("traceId", figures.traceID)]
+        if let firstByte { metadata["firstByteSeconds"] = .stringConvertible(firstByte.roundedSeconds) }
+        if bytesFromPeers > 0 { metadata["bytesFromPeers"] = .stringConvertible(bytesFromPeers) }
+        if !isComplete { metadata["aborted"] = "true" }
+        if let upstreamStatus { metadata["upstreamStatus"] = .stringConvertible(upstreamStatus) }
+        let texts = [
+            ("client", client), ("token", request.token), ("traceId", traceID), ("origin", request.asset?.origin),
+            ("assetId", request.asset?.id?.description), ("range", range?.text),
+        ]
         for case (let key, let text?) in texts { metadata[key] = .string(text) }
         return metadata
     }
@@ -100,14 +193,14 @@ extension AccessLog.Line {
     /// `client - token [time] "request" status bytes "referer" "user agent"`, then result, sources and times.
     fileprivate func combined(at time: Timestamp) -> String {
         let target = Self.quoted("\(request.method) \(request.path) HTTP/1.1")
-        let head = "\(request.client ?? "-") - \(request.token ?? "-") [\(Self.date(time))]"
+        let head = "\(client ?? "-") - \(request.token ?? "-") [\(Self.date(time))]"
         let agents = [request.referer, request.userAgent].map { Self.quoted($0 ?? "-") }.joined(separator: " ")
-        let peers = figures.bytesFromPeers > 0 ? " peers=\(figures.bytesFromPeers)" : ""
-        let sources = "cache=\(figures.bytesFromCache) upstream=\(figures.bytesFromUpstream)\(peers)"
-        let firstByte = figures.firstByte.map { "\($0.roundedSeconds)" } ?? "-"
-        let result = (figures.outcome ?? "served") + (figures.isComplete ? "" : "-aborted")
-        return "\(head) \(target) \(status) \(figures.sentBytes) \(agents) result=\(result) \(sources) "
-            + "first=\(firstByte) total=\(duration.roundedSeconds) id=\(requestID) trace=\(figures.traceID ?? "-")"
+        let peers = bytesFromPeers > 0 ? " peers=\(bytesFromPeers)" : ""
+        let sources = "cache=\(bytesFromCache) upstream=\(bytesFromUpstream)\(peers)"
+        let firstByteText = firstByte.map { "\($0.roundedSeconds)" } ?? "-"
+        let result = (outcome ?? "served") + (isComplete ? "" : "-aborted")
+        return "\(head) \(target) \(status) \(sentBytes) \(agents) result=\(result) \(sources) "
+            + "first=\(firstByteText) total=\(duration.roundedSeconds) id=\(requestID.text) trace=\(traceID ?? "-") kind=\(request.kind.rawValue)"
     }
 
     /// `26/Nov/2026:17:00:00 +0000`, from the form of `Date`.
@@ -133,12 +226,7 @@ extension AccessLog.Line {
     }
 }
 
-extension RequestLogContext.Content {
-    /// The identifier of the request's trace; nil if it is not recorded.
-    fileprivate var traceID: String? { span?.context.traceID.description }
-}
-
 extension Duration {
     /// Seconds, rounded to microseconds.
-    fileprivate var roundedSeconds: Double { (inSeconds * 1_000_000).rounded() / 1_000_000 }
+    var roundedSeconds: Double { (inSeconds * 1_000_000).rounded() / 1_000_000 }
 }

@@ -1,28 +1,62 @@
 import CacheCore
-package import CacheEngine
+import CacheEngine
 import CacheTracing
-package import ReaderAccess
+import ReaderAccess
 import Synchronization
 
-/// The destinations of the record of a request: its access log and its histograms.
-package struct RequestRecorder: Sendable {
-    package let log: AccessLog
-    package let latencies: RequestLatencies
+/// The destinations of the record of a request: access log, histograms, counters, history, and the log of failures.
+struct RequestRecorder: Sendable {
+    let log: AccessLog
+    let latencies: RequestLatencies
+    let history: RequestHistory
+    let failures: FailureLog
     /// The counters of each reader.
-    package let readers: ReaderFigures
+    let readers: ReaderFigures
+    /// The counters of statuses.
+    let responses = ResponseCounters()
 
-    package init(log: AccessLog, latencies: RequestLatencies, readers: ReaderFigures = ReaderFigures()) {
-        self.log = log
-        self.latencies = latencies
-        self.readers = readers
+    init(
+        log: AccessLog, latencies: RequestLatencies, history: RequestHistory, failures: FailureLog,
+        readers: ReaderFigures = ReaderFigures()
+    ) {
+        (self.log, self.latencies, self.history) = (log, latencies, history)
+        (self.failures, self.readers) = (failures, readers)
+    }
+
+    /// Records an ended request.
+    ///
+    /// - Parameters:
+    ///   - shard: Any number that differs between threads.
+    ///   - firstBytes: The histogram of the request's origin; nil: it is looked up.
+    ///   - counter: The counter of its reader; nil: it is looked up.
+    func record(
+        _ line: AccessLog.Line, shard: Int, firstBytes: Histogram? = nil, counter: ReaderFigures.Counter? = nil
+    ) {
+        if let result = line.result {
+            latencies.record(
+                result, firstByte: line.firstByte, duration: line.duration, shard: shard, traceID: line.traceID)
+            if let firstByte = line.firstByte, let origin = line.request.asset?.origin {
+                (firstBytes ?? latencies.firstBytes(of: origin)).record(firstByte.inSeconds, shard: shard)
+            }
+            if let counter = counter ?? line.request.token.map(readers.counter) {
+                counter.add(
+                    requests: 1, bytes: line.sentBytes, bytesFromCache: min(line.sentBytes, line.bytesFromCache))
+            }
+        }
+        responses.count(line.request.kind, line.status, shard: shard)
+        if line.status >= 500 { failures.note(line) }
+        if line.request.kind.isReported { history.add(line) }
+        log.write(line)
     }
 }
 
 /// The access log entry and the latencies of one request. They are recorded once, when the response was sent or has
 /// failed.
-package final class AccessLogEntry: Sendable {
+final class AccessLogEntry: Sendable {
     private let recorder: RequestRecorder
     private let request: LoggedRequest
+    private let client: String?
+    private let startedAt: Timestamp
     private let requestID: String
     private let status: Int
     private let logContext: RequestLogContext
@@ -30,40 +64,26 @@ package final class AccessLogEntry: Sendable {
     /// Set by the first ``write()``.
     private let isWritten = Atomic(false)
 
-    package init(
-        _ recorder: RequestRecorder, _ request: LoggedRequest, requestID: String, status: Int,
-        logContext: RequestLogContext,
-        stopwatch: @escaping @Sendable () -> Duration
+    init(
+        _ recorder: RequestRecorder, _ request: LoggedRequest, client: String?, startedAt: Timestamp,
+        requestID: String, status: Int, logContext: RequestLogContext, stopwatch: @escaping @Sendable () -> Duration
     ) {
-        self.recorder = recorder
-        self.request = request
-        self.requestID = requestID
-        self.status = status
-        self.logContext = logContext
-        self.stopwatch = stopwatch
+        (self.recorder, self.request, self.client, self.startedAt) = (recorder, request, client, startedAt)
+        (self.requestID, self.status, self.logContext, self.stopwatch) = (requestID, status, logContext, stopwatch)
     }
 
     // A response whose connection has ended is released without being sent.
     deinit { write() }
 
     /// Records the request with the figures collected so far. Further calls have no effect.
-    package func write() {
+    func write() {
         guard !isWritten.exchange(true, ordering: .relaxed) else { return }
         let (figures, duration) = (logContext.content, stopwatch())
-        figures.span?.end(status: status, figures)
-        if let result = figures.result {
-            let shard = Int(bitPattern: ObjectIdentifier(self)) >> 6
-            recorder.latencies.record(
-                result, firstByte: figures.firstByte, duration: duration, shard: shard,
-                traceID: figures.span?.context.traceID.description)
-            if let reader = figures.reader {
-                recorder.readers.add(
-                    to: reader.id, requests: 1, bytes: figures.sentBytes,
-                    bytesFromCache: min(figures.sentBytes, figures.bytesFromCache))
-            }
-        }
-        recorder.log.write(
+        figures.span?.end(status: status, requestID: requestID, figures)
+        recorder.record(
             AccessLog.Line(
-                request: request, status: status, requestID: requestID, figures: figures, duration: duration))
+                request, client: client, startedAt: startedAt, requestID: .text(requestID), status: status, figures,
+                duration: duration),
+            shard: Int(bitPattern: ObjectIdentifier(self)) >> 6)
     }
 }

@@ -32,6 +32,8 @@ final class EventFeed: Service {
         var isOver = false
         /// The last event of the last turn.
         var present: Int64
+        /// The number of requests at the last check.
+        var requestTotal: Int64 = 0
     }
 
     /// The events whose text is kept, and the parts of streams.
@@ -46,6 +48,8 @@ final class EventFeed: Service {
     private static let partBytes = 64 << 10
 
     let log: EventLog
+    /// The requests of the topic `requests`.
+    private let requests: RequestHistory
     /// Reports that the service shuts down, to other responses that can last.
     let shutdown = DisconnectSignal()
     private let clock: any Clock<Duration>
@@ -56,8 +60,10 @@ final class EventFeed: Service {
     private let texts = OrderedMutex(.leaf, BoundedTable<Key, String>(capacity: EventFeed.textCapacity))
     private let parts = OrderedMutex(.leaf, BoundedTable<Position, EventPart>(capacity: EventFeed.partCapacity))
 
-    init(log: EventLog, clock: any Clock<Duration>) {
+    /// - Parameter requests: Nil: there is no topic `requests` (tests).
+    init(log: EventLog, clock: any Clock<Duration>, requests: RequestHistory? = nil) {
         self.log = log
+        self.requests = requests ?? RequestHistory(events: log)
         self.clock = clock
         uptime = clock.stopwatch()
         followers = OrderedMutex(.leaf, Followers(present: log.lastID))
@@ -125,9 +131,18 @@ final class EventFeed: Service {
         return open.filter { !$0.topics.isDisjoint(with: changed) }
     }
 
-    /// Checks the permission and the progress of each follower.
+    /// Checks the permission and the progress of each follower, and wakes those of ended requests: requests do not signal
+    /// the feed.
     private func check() {
-        for follower in followers.withLock({ $0.open.values.map(\.self) }) { follower.check(at: uptime()) }
+        let total = requests.total
+        let (open, hasRequests) = followers.withLock { followers in
+            defer { followers.requestTotal = total }
+            return (followers.open.values.map(\.self), followers.requestTotal != total)
+        }
+        for follower in open {
+            follower.check(at: uptime())
+            if hasRequests, follower.topics.contains(.requests) { follower.wake(.events, at: uptime()) }
+        }
     }
 
     /// The next part of the events after `start`. Followers at the same position share its bytes.
@@ -151,7 +166,7 @@ final class EventFeed: Service {
         return part
     }
 
-    private func text(of event: CacheEvent) -> String {
+    func text(of event: CacheEvent) -> String {
         text(of: .entry(event.id)) {
             "id: \(event.id)\nevent: \(event.content.topic.rawValue)\ndata: \(EventDocument(event).jsonText)\n\n"
         }

@@ -26,12 +26,12 @@ struct RequestCall: Sendable {
     /// The path without query and fragment.
     var path: String { RequestTarget.withoutQuery(target) }
 
-    /// The request as the access log names it. Without `inFull` it has only method and path.
-    func logged(by reader: Reader?, inFull: Bool) -> LoggedRequest {
-        guard inFull else { return LoggedRequest(method: method.rawValue, path: target) }
-        return LoggedRequest(
-            method: method.rawValue, path: target, client: client?.text, userAgent: fields[.userAgent],
-            referer: fields[.referer], token: reader?.id)
+    /// The request as the access log names it. Without `inFull` it has no field of the request.
+    func logged(_ content: RequestLogContext.Content, inFull: Bool) -> LoggedRequest {
+        LoggedRequest(
+            kind: content.kind, method: method.rawValue, path: target, asset: content.asset,
+            userAgent: inFull ? fields[.userAgent] : nil, referer: inFull ? fields[.referer] : nil,
+            token: content.reader?.id)
     }
 
     /// The client's own request identifier if it is safe to log: 1 to 64 ASCII letters, digits, `.`, `_` and `-`. Else

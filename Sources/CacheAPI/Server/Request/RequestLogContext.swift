@@ -1,29 +1,36 @@
 import CacheCore
-package import CacheEngine
-package import CacheTracing
-package import ReaderAccess
+import CacheEngine
+import CacheTracing
+import ReaderAccess
 
 /// Collects the figures of one request for its access log entry, and holds the request's admission permit.
-package final class RequestLogContext: Sendable {
-    package struct Content: Sendable {
+final class RequestLogContext: Sendable {
+    struct Content: Sendable {
+        var kind = RequestKind.api
+        /// The asset of a content request.
+        var asset: AssetName?
+        /// Nil: the request has none.
+        var range: LoggedRange?
+        /// The status of the upstream's response; nil if there was none.
+        var upstreamStatus: Int?
         /// The cache result (`hit`, `miss`, …) or an error code; nil for API requests that succeed.
-        package var outcome: String?
+        var outcome: String?
         /// The result of a content request; nil for other requests.
-        package var result: ReadOutcome.Class?
+        var result: ReadOutcome.Class?
         /// Nil if the request's trace is not recorded.
-        package var span: TraceSpan?
+        var span: TraceSpan?
         /// The reader that the request was authorized for; nil without a token.
-        package var reader: Reader?
+        var reader: Reader?
         /// Body bytes sent.
-        package var sentBytes: Int64 = 0
-        package var bytesFromCache: Int64 = 0
-        package var bytesFromUpstream: Int64 = 0
+        var sentBytes: Int64 = 0
+        var bytesFromCache: Int64 = 0
+        var bytesFromUpstream: Int64 = 0
         /// Body bytes that another node of the fleet has sent for this request; not in `bytesFromUpstream`.
-        package var bytesFromPeers: Int64 = 0
+        var bytesFromPeers: Int64 = 0
         /// The time from the request's head to the first byte of the body; nil without a body.
-        package var firstByte: Duration?
+        var firstByte: Duration?
         /// Whether the whole response was sent.
-        package var isComplete = false
+        var isComplete = false
     }
 
     /// Guards the collected figures.
@@ -31,10 +38,11 @@ package final class RequestLogContext: Sendable {
     /// Guards the permit of the request; nil if it needs none.
     private let permit = OrderedMutex<AdmissionLimiter.Permit?>(.leaf, nil)
 
-    package init() {}
+    /// - Parameter kind: Nil: it is recorded later.
+    init(_ kind: RequestKind = .api) { update { $0.kind = kind } }
 
     /// The figures collected so far.
-    package var content: Content { state.withLock { $0 } }
+    var content: Content { state.withLock { $0 } }
 
     /// Records the result of a content request. `code` names the error of the result `.error`. Latencies belong to
     /// requests that the statistics count.
@@ -58,5 +66,5 @@ package final class RequestLogContext: Sendable {
     }
 
     /// Changes the figures under the lock.
-    package func update(_ change: (inout Content) -> Void) { state.withLock { change(&$0) } }
+    func update(_ change: (inout Content) -> Void) { state.withLock { change(&$0) } }
 }

@@ -35,7 +35,10 @@ struct RequestProcessor: Sendable {
     func trace(_ call: RequestCall, route: @autoclosure () -> String?) -> RequestTrace? {
         guard tracing.tracer.isEnabled else { return nil }
         return tracing.begin(
-            method: call.method.rawValue, path: call.path, route: route(), call.fields, client: call.client)
+            method: call.method.rawValue, path: call.path, route: route(), call.fields, client: call.client,
+            server: RequestTracing.Server(
+                host: call.client?.host ?? call.host, isEncrypted: call.client?.isEncrypted ?? gate.isEncrypted,
+                hasQuery: call.target.utf8.contains(UInt8(ascii: "?"))))
     }
 
     /// The problem document of an error. `status` nil: the one of the error's code.
@@ -57,13 +60,17 @@ struct RequestProcessor: Sendable {
         if call.isHead, !body.isContent { body = .empty }
         for field in gate.cors.headers(forOrigin: call.fields[.origin]) { fields.append(field) }
         fields[.requestID] = call.requestID
-        let logged = call.logged(by: logContext.content.reader, inFull: recorder.log.isEnabled)
+        let content = logContext.content
+        if content.range == nil, content.kind == .content, let field = call.fields[.range] {
+            logContext.update { $0.range = LoggedRange(field: field) }
+        }
+        let logged = call.logged(content, inFull: recorder.log.isEnabled)
         return ServerResponse(
             head: HTTPResponseHead(HTTPResponse(status: .init(code: status), headerFields: fields)), body: body,
             logContext: logContext,
             line: AccessLogEntry(
-                recorder, logged, requestID: call.requestID, status: status, logContext: logContext,
-                stopwatch: call.stopwatch),
+                recorder, logged, client: call.client?.text, startedAt: gate.wallClock.now() - call.stopwatch(),
+                requestID: call.requestID, status: status, logContext: logContext, stopwatch: call.stopwatch),
             logged: logged, isSigned: isSigned)
     }
 }

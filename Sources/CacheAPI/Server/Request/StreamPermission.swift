@@ -4,7 +4,7 @@ import ReaderAccess
 /// The permission of an event stream. It is checked while the stream is open, because its token can end before.
 struct StreamPermission: Sendable {
     let gate: Authorizer
-    let need: AccessRules.Need
+    var need: AccessRules.Need
     /// The credentials of the request, or of the request for its ticket.
     let credentials: RequestCredentials
     /// The `Host` field.

@@ -15,7 +15,7 @@ struct EventTicketDocument: Codable {
 }
 
 /// The `Event` schema: the members of all events, and those of its type.
-struct EventDocument: Codable {
+package struct EventDocument: Codable {
     var id: Int64
     var at: Timestamp
     var topic: String
@@ -31,6 +31,8 @@ struct EventDocument: Codable {
     var disk: Omittable<DiskEventDocument> = .absent
     var credentials: Omittable<CredentialsEventDocument> = .absent
     var second: Omittable<LiveSecondDocument> = .absent
+    package var request: Omittable<RequestDocument> = .absent
+    package var omitted: Omittable<Int64> = .absent
 }
 
 extension EventDocument {
@@ -53,6 +55,24 @@ extension EventDocument {
             (type, self.credentials) = ("credentialsExpiring", .value(CredentialsEventDocument(credentials)))
         case .second(let second): (type, self.second) = ("second", .value(LiveSecondDocument(second)))
         }
+    }
+}
+
+extension EventDocument {
+    /// An ended request.
+    static func request(_ entry: RequestHistory.Entry, showsClient: Bool) -> EventDocument {
+        var event = EventDocument(
+            id: entry.id, at: entry.line.startedAt + entry.line.duration,
+            topic: CacheEvent.Topic.requests.rawValue, type: "ended")
+        event.request = .value(RequestDocument(entry, showsClient: showsClient))
+        return event
+    }
+
+    /// The number of ended requests that a stream has left out.
+    static func omitted(_ count: Int64, id: Int64, at now: Timestamp) -> EventDocument {
+        var event = EventDocument(id: id, at: now, topic: CacheEvent.Topic.requests.rawValue, type: "omitted")
+        event.omitted = .value(count)
+        return event
     }
 }
 
