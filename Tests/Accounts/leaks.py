@@ -8,10 +8,10 @@ import subprocess
 DOCUMENTS = [
     "/v1/stats", "/v1/stats/history", "/v1/stats/top", "/metrics", "/v1/events", "/v1/configuration", "/v1/origins",
     "/v1/assets", "/v1/jobs", "/v1/fills", "/v1/workers", "/v1/policy", "/v1/policy/curve", "/v1/evictions/next", "/v1/scrubs",
-    "/v1/events?topics=health", "/health/live", "/health/ready", "/health/startup", "/version", "/openapi.yaml", "/", "/ui/",
+    "/v1/events?topics=health", "/v1/requests?limit=1000", "/v1/events?topics=requests", "/health/live", "/health/ready", "/health/startup", "/version", "/openapi.yaml", "/", "/ui/",
 ]  # fmt: skip
 #: The documents that are read after each scenario with --brief.
-BRIEF_DOCUMENTS = ["/v1/stats", "/metrics", "/v1/events", "/v1/configuration", "/v1/origins", "/v1/assets"]
+BRIEF_DOCUMENTS = ["/v1/stats", "/metrics", "/v1/events", "/v1/requests?limit=1000", "/v1/configuration", "/v1/origins", "/v1/assets"]
 #: Commands of the client and their places.
 COMMANDS = [["stats"], ["assets"], ["jobs"]]
 #: Assets and jobs of which each document is read.

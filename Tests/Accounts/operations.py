@@ -35,11 +35,6 @@ class Row:
     #: Parameters of the path that name no object.
     place: dict = field(default_factory=dict)
 
-    @property
-    def needed(self):
-        """The scope as tokens name it."""
-        return "read" if self.scope == "content" else self.scope
-
 
 SEEN = {"Last-Event-ID": "9000000000000000000"}
 HTML = {"Accept": "text/html"}
@@ -194,6 +189,13 @@ INVALID = Expected(401, "unauthorized", ("Bearer", 'error="invalid_token"'))
 MISSING = Expected(401, "unauthorized", ("Bearer",), without="error=")
 
 
+def needed_scopes(row, credential, case):
+    """The scopes that the operation, and then its object, require of this token."""
+    if credential.is_limited:
+        return [row.scope]
+    return [row.whole or row.scope, *([case.whole] if case.whole else [])]
+
+
 def expected(row, credential, case):
     """The response to an operation with a credential on an object, derived from the columns of its row."""
     permitted = Expected(case.status or row.status, "notFound" if case.status == 404 else "")
@@ -209,11 +211,9 @@ def expected(row, credential, case):
         return INVALID if credential.is_ended else permitted
     if not credential.scope:
         return INVALID if credential.token else MISSING
-    if credential.scope not in SUFFICIENT[row.scope]:
-        return refused_scope(f'scope="{row.needed}"')
-    whole = case.whole or row.whole
-    if whole and not credential.is_limited and credential.scope not in SUFFICIENT[whole]:
-        return refused_scope(f'scope="{whole}"')
+    for needed in needed_scopes(row, credential, case):
+        if credential.scope not in SUFFICIENT[needed]:
+            return refused_scope(f'scope="{"read" if needed == "content" else needed}"')
     if row.needs_entry and "JWT" in credential.name:
         return refused_scope()
     if credential.is_limited:

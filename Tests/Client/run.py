@@ -15,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 
@@ -404,6 +405,44 @@ def schedules(stage):
     stage.check(status == 2 and "is no JSON document" in errors, "a file that is no JSON", errors)
     stage.check(run("schedules", "delete", "nightly")[0] == 0 and "no schedules" in run("schedules")[1], "delete")
     stage.check(run("schedules", "delete", "nightly")[0] == 1, "a schedule that does not exist")
+
+
+@case
+def requests(stage):
+    """Requests are listed with conditions; tail prints new ones, and ends at Ctrl-C with status 0."""
+    stage.purge_all()
+    for _ in range(2):
+        stage.service.ask("GET", "/o/media/song.mp3?sig=s3cret", fields={"Range": "bytes=0-99"})
+    stage.service.ask("GET", "/o/media/missing.mp4")
+    status, output, errors = stage.client.run("requests", "--origin", "media", "--limit", "3")
+    rows = output.splitlines()
+    stage.check(status == 0 and len(rows) == 4, "three rows", output + errors)
+    stage.check(re.search(r" 404 +upstreamRefused .*/o/media/missing.mp4$", rows[1]), "a failed request", rows[1])
+    stage.check(re.search(r" 206 +hit +100 B +0 B .*/o/media/song.mp3  \(bytes=0-99\)$", rows[2]), "a hit", rows[2])
+    stage.check(re.search(r" 206 +miss +100 B +100 B ", rows[3]) and "s3cret" not in output, "a miss", rows[3])
+    status, output, errors = stage.client.run("requests", "--status", "404", "--prefix", "/o/media/missing", "--limit", "1", "--json")
+    stage.check(status == 0 and json.loads(output)["items"][0]["code"] == "upstreamRefused", "JSON", output + errors)
+    stage.check("raise --limit" in stage.client.run("requests", "--limit", "1")[1], "more requests")
+    stage.equal(stage.client.run("requests", "--token", "nobody")[1], "No requests match.\n", "an empty list")
+    stage.equal(stage.client.run("requests", "--status", "9xx")[0], 1, "an invalid status")
+    for options, pattern in (([], r" 404 upstreamRefused GET /o/media/missing.mp4 "), (["--json"], r'"path":"/o/media/missing.mp4"')):
+        tail = stage.client.start("tail", "--status", "4xx", "--prefix", "/o/media/", *options)
+        # The stream has begun when its first request is printed.
+        printed = threading.Event()
+
+        def ask():
+            while not printed.wait(0.2):
+                stage.service.ask("GET", "/o/media/missing.mp4")
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        line = tail.stdout.readline()
+        printed.set()
+        thread.join()
+        tail.send_signal(signal.SIGINT)
+        tail.communicate(timeout=30)
+        stage.check(re.search(pattern, line), "a line of tail", line)
+        stage.equal(tail.returncode, 0, "the status of tail")
 
 
 @case

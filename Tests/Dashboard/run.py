@@ -40,7 +40,7 @@ from stage import ADMIN, HOSTILE, LIMITED_READ, LIMITED_WRITE, POLICY, PREFIXES,
 
 ROUTES = {
     "": "Overview", "assets": "Assets", "jobs": "Jobs", "fills": "Fills", "policy": "Policy", "origins": "Origins",
-    "problems": "Problems",
+    "problems": "Problems", "requests": "Requests",
 }  # fmt: skip
 BYTES_LIMIT = 96 << 10
 PICTURE_LIMIT = 100_000
@@ -473,6 +473,49 @@ def check_fills(stage, visit):
     stage.call("DELETE", f"/v1/jobs/{job}")
 
 
+def check_requests(stage, visit):
+    """The last requests, live and paused, with filters, and links to the asset and to the plan of the read."""
+    stage.read("part11.bin", 0, 99)
+    with visit(ADMIN) as view:
+        page = view.go("requests", "Requests")
+        requests = panel(page, "Requests")
+        expect(row(requests, "part11.bin").first).to_contain_text("127.0.0.1")
+        expect(requests).not_to_contain_text("/v1/stats")
+        button(requests, "Pause").click()
+        stage.call("GET", "/o/media/gone.bin")
+        calls = len(view.calls)
+        page.wait_for_timeout(4500)
+        assert not [call for call in view.calls[calls:] if "/v1/requests" in call[1]], "the paused list was read"
+        expect(row(requests, "gone.bin")).to_have_count(0)
+        button(requests, "Continue").click()
+        expect(row(requests, "gone.bin").first).to_contain_text("404")
+        page.get_by_label("Status").fill("2xx")
+        page.get_by_label("Key prefix").fill("/o/media/part11")
+        button(page, "Search").click()
+        expect(row(requests, "part11.bin").first).to_be_visible()
+        expect(row(requests, "gone.bin")).to_have_count(0)
+        row(requests, "part11.bin").first.get_by_role("link", name="bytes=0-99").click()
+        explain = panel(page, "Explain a read")
+        expect(explain.get_by_label("Range")).to_have_value("bytes=0-99")
+        button(explain, "Explain").click()
+        expect(explain.locator(".facts")).to_contain_text("hit")
+        view.go("requests?prefix=/o/media/part11", "Requests")
+        row(panel(page, "Requests"), "part11.bin").first.get_by_role("link", name="part11.bin").click()
+        expect(page.get_by_role("heading", name="/o/media/part11.bin")).to_be_visible()
+        view.go("requests?status=9xx", "Requests")
+        expect(panel(page, "Requests").locator(".note")).to_contain_text("5xx")
+        view.expect_message("422")
+    with visit(LIMITED_READ) as view:
+        requests = panel(view.go("requests", "Requests"), "Requests")
+        stage.read("part01.bin", 0, 9)
+        expect(row(requests, "part01.bin").first).to_be_visible()
+        expect(row(requests, "part11.bin")).to_have_count(0)
+        expect(requests).not_to_contain_text("127.0.0.1")
+    with visit(READ) as view:
+        page = view.go("requests")
+        expect(page.locator("main")).to_contain_text("does not permit this page")
+
+
 def check_fleet(stage, visit):
     """The nodes with their shares, a sum with a missing node, the node of a job, the state in etcd; nothing without a fleet."""
     with visit(ADMIN) as view:
@@ -828,7 +871,7 @@ def check_memory(stage, visit):
 CHECKS = {
     "files": check_files, "tokens": check_tokens, "permissions": check_permissions, "limits": check_limits,
     "repetition": check_repetition, "overview": check_overview, "assets": check_assets,
-    "jobs": check_jobs, "fills": check_fills, "fleet": check_fleet, "policy": check_policy, "origins": check_origins, "names": check_names,
+    "jobs": check_jobs, "fills": check_fills, "requests": check_requests, "fleet": check_fleet, "policy": check_policy, "origins": check_origins, "names": check_names,
     "contents": check_contents, "keyboard": check_keyboard, "views": check_views, "memory": check_memory,
     "outage": check_outage, "access": check_access,
 }  # fmt: skip

@@ -114,9 +114,14 @@ def caller(stage):
             "http.request.method": "GET", "http.response.status_code": 200, "url.path": path, "http.route": ROUTE,
             "larder.result": result, "larder.bytes.cache": cached, "larder.bytes.upstream": SIZE - cached,
         }  # fmt: skip
+        expected |= {
+            "url.scheme": "http", "url.query": "REDACTED", "server.address": "127.0.0.1",
+            "server.port": stage.service.port, "network.protocol.version": "1.1",
+        }  # fmt: skip
         for name, value in expected.items():
             check.equal(span.attributes.get(name), value, f"{name} of the {result}")
-        check(re.fullmatch(r"[0-9a-f]{32}", span.attributes.get("larder.asset.id", "")), "larder.asset.id is no identifier")
+        for name in ("larder.asset.id", "larder.request.id"):
+            check(re.fullmatch(r"[0-9a-f]{32}", span.attributes.get(name, "")), f"{name} is no identifier")
         check.equal(span.resource.get("service.name"), "larder", "service.name")
         check.equal(span.resource.get("deployment.environment.name"), "test", "an attribute of the resource")
         check(span.resource.get("service.version"), "service.version is missing")
@@ -166,6 +171,11 @@ def fast(stage):
     check.equal(sorted((s.trace, s.parent) for s in spans if s.parent), sorted(identities), "the parents")
     check.equal({s.attributes.get("larder.result") for s in spans}, {"hit"}, "the results")
     check.equal({s.attributes.get("larder.bytes.cache") for s in spans}, {SIZE}, "the bytes from the cache")
+    servers = {(s.attributes.get("url.scheme"), s.attributes.get("server.port")) for s in spans}
+    check.equal(servers, {("http", stage.service.port)}, "the servers")
+    identifiers = {s.attributes.get("larder.request.id") for s in spans}
+    listed = {each["requestId"] for each in stage.service.get("/v1/requests?prefix=" + path)["items"]}
+    check(len(identifiers) == 6 and identifiers <= listed, f"request identifiers of spans {identifiers}, listed {listed}")
     check.equal([s.name for s in stage.receiver.spans if s.name == "fill"], [], "the fills of cached reads")
 
 

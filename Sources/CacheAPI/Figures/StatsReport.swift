@@ -94,7 +94,8 @@ extension Figure<StatsReport> {
         Figure(
             "responses_total", .counter, .count,
             "Responses by status and kind of the request: `content` of readers, `peer` of other nodes, `api`, `dashboard` "
-                + "(its files and its reading calls) and `health` checks", by: ["kind", "status"],
+                + "(its files and its reading calls) and `health` checks; 499 if the client has left before",
+            by: ["kind", "status"],
             .samples { report in
                 report.responses.map { ([("kind", $0.kind), ("status", String($0.status))], Double($0.count)) }
             }),

@@ -118,6 +118,9 @@ import Testing
                     case .checked where name == "GET /v1/tokens":
                         let ids = try response.json()["items"]?.array.map { $0["id"] }
                         #expect(ids == [.string(token)], "\(name) as \(token)")
+                    case .checked where name == "GET /v1/requests":
+                        let found = try response.json()["items"]?.array ?? []
+                        #expect(response.status == 200 && !found.contains { $0.jsonText.contains("secret") }, "\(name)")
                     default:
                         #expect(response.status == 403, "\(name) as \(token): \(response.text)")
                         if line.method != .head {

@@ -36,7 +36,7 @@ import Testing
 
     private func sample(_ line: Substring) -> (series: String, value: Double)? {
         guard let space = line.lastIndex(of: " "), let value = Double(line[line.index(after: space)...]),
-            line[..<space].wholeMatch(of: /(?:larder|process)_[a-z_]+(\{([a-z]+="(\\.|[^"\\\n])*",?)+\})?/) != nil
+            line[..<space].wholeMatch(of: /larder_[a-z_]+(\{([a-z]+="(\\.|[^"\\\n])*",?)+\})?|process_[a-z_]+/) != nil
         else { return nil }
         return (String(line[..<space]), value)
     }
@@ -65,31 +65,6 @@ import Testing
         let hits = samples.filter { $0.key.hasPrefix("larder_requests_total") && $0.key.contains("\"hit\"") }
         #expect(hits.count == StatsSnapshot.labelledOrigins + 1)
         #expect(hits.values.reduce(0, +) == 250 * 6)
-    }
-
-    @Test("The metrics of the process have their standard names, and statuses are counted by kind")
-    func theProcessIsReported() throws {
-        let process = ProcessFigures(
-            stat: "1 (la (r) der) S " + (4...24).map { "\($0)" }.joined(separator: " "), system: "cpu 1\nbtime 1000\n",
-            limits: "Limit  Soft  Hard  Units\nMax open files            1024   4096   files\n", openDescriptors: 7,
-            ticksPerSecond: 100, pageBytes: 4096)
-        let report = StatsReport(
-            Samples.stats(), responses: [.init(kind: "content", status: 206, count: 3)],
-            process: process)
-        let samples = try #require(read(report.prometheus(.prometheus)))
-        // The fields 14 and 15, 22, 23 and 24 of proc(5).
-        #expect(samples["process_cpu_seconds_total"] == 0.29)
-        #expect(samples["process_start_time_seconds"] == 1000.22)
-        #expect(samples["process_virtual_memory_bytes"] == 23)
-        #expect(samples["process_resident_memory_bytes"] == 98_304)
-        #expect(samples["process_open_fds"] == 7 && samples["process_max_fds"] == 1024)
-        #expect(samples["larder_responses_total{kind=\"content\",status=\"206\"}"] == 3)
-        #expect(samples.keys.allSatisfy { !$0.hasPrefix("larder_process") })
-        #expect(ProcessFigures.current() != nil)
-        #expect(
-            ProcessFigures(
-                stat: "1 larder S", system: "", limits: "", openDescriptors: 1, ticksPerSecond: 100, pageBytes: 4096)
-                == nil)
     }
 
     @Test("Label values are escaped")

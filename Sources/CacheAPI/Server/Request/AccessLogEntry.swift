@@ -43,7 +43,9 @@ struct RequestRecorder: Sendable {
                     requests: 1, bytes: line.sentBytes, bytesFromCache: min(line.sentBytes, line.bytesFromCache))
             }
         }
-        responses.count(line.request.kind, line.status, shard: shard)
+        // A client that has left before the response is no failure of the service; the status is that of nginx.
+        let hasLeft = line.outcome == CacheError.Code.cancelled.name
+        responses.count(line.request.kind, hasLeft ? 499 : line.status, shard: shard)
         if line.status >= 500 { failures.note(line) }
         if line.request.kind.isReported { history.add(line) }
         log.write(line)

@@ -48,13 +48,16 @@ final class FailureLog: Service {
         endSecond()
     }
 
-    /// Health checks and responses to other nodes are no failures: both report a state. Neither is the response that
-    /// `only-if-cached` asks for.
+    /// The codes of responses that clients cause: `only-if-cached` asks for the first, and a client has left before the
+    /// second.
+    private static let exceptions = [CacheError.Code.notCached.name, CacheError.Code.cancelled.name]
+
+    /// Health checks and responses to other nodes are no failures: both report a state.
     func note(_ line: AccessLog.Line) {
         let request = line.request
-        guard request.kind != .health, request.kind != .peer, line.outcome != CacheError.Code.notCached.name else {
-            return
-        }
+        guard request.kind != .health, request.kind != .peer,
+            !(line.outcome.map(Self.exceptions.contains) ?? false)
+        else { return }
         let origin = request.asset?.origin ?? "-"
         guard limiter.withLock({ $0.admits(origin) }) else { return }
         var metadata: Logger.Metadata = [
