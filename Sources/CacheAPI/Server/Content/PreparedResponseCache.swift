@@ -82,12 +82,15 @@ final class PreparedResponseCaches: Sendable {
 /// The first 16 digits are random and fixed for each event loop. The other 16 encode a counter, so that an identifier
 /// costs no random bytes and no allocation.
 struct RequestID {
-    /// The random first half, in ASCII.
-    private let half: [UInt8]
+    /// The random first half, in ASCII. It is no array, so that copies of an identifier count no references.
+    private let half: [16 of UInt8]
     /// The counter.
     var number: UInt64 = 0
 
-    fileprivate init(_ random: any RandomSource) { half = Array(random.identifier().utf8.prefix(16)) }
+    fileprivate init(_ random: any RandomSource) {
+        let digits = Array(random.identifier().utf8)
+        half = InlineArray { digits[$0] }
+    }
 
     /// The identifier as a string.
     var text: String {
@@ -97,7 +100,7 @@ struct RequestID {
     /// Writes the 32 characters of the identifier and returns their number.
     func write(to space: Slice<UnsafeMutableRawBufferPointer>) -> Int {
         let space = UnsafeMutableRawBufferPointer(rebasing: space)
-        space.copyBytes(from: half)
+        for place in half.indices { space[place] = half[place] }
         // The factor is odd, so the multiplication modulo 2^64 is a bijection: identifiers are unique.
         let mixed = number &* 0x9E37_79B9_7F4A_7C15
         for place in 0..<16 {
