@@ -40,9 +40,9 @@ from stage import ADMIN, HOSTILE, LIMITED_READ, LIMITED_WRITE, POLICY, PREFIXES,
 
 ROUTES = {
     "": "Overview", "assets": "Assets", "jobs": "Jobs", "fills": "Fills", "policy": "Policy", "origins": "Origins",
-    "problems": "Problems", "requests": "Requests",
+    "problems": "Problems", "requests": "Requests", "readers": "Readers",
 }  # fmt: skip
-BYTES_LIMIT = 96 << 10
+BYTES_LIMIT = 104 << 10
 PICTURE_LIMIT = 100_000
 PURGE = ["POST /v1/purges", "GET /v1/purges/{planId}", "POST /v1/purges/{planId}/commit"]
 PATCH = ["PATCH /v1/assets/{assetId}"]
@@ -54,7 +54,7 @@ ACTIONS = {
         "Read the media index": ["GET /v1/assets/{assetId}/media"],
     },
     "jobs/JOB": {"Retry": ["POST /v1/jobs/{jobId}/retry"], "Cancel": ["DELETE /v1/jobs/{jobId}"]},
-    "fills": {"Stop": ["DELETE /v1/fills/{fillId}"], "Explain": ["GET /v1/explain"]},
+    "readers": {"New token…": ["POST /v1/tokens"]}, "fills": {"Stop": ["DELETE /v1/fills/{fillId}"], "Explain": ["GET /v1/explain"]},
 }  # fmt: skip
 SCOPES = {
     READ: "read only", WRITE: "write", ADMIN: "admin", LIMITED_READ: "read only, limited", LIMITED_WRITE: "write, limited",
@@ -473,6 +473,54 @@ def check_fills(stage, visit):
     stage.call("DELETE", f"/v1/jobs/{job}")
 
 
+def check_readers(stage, visit):
+    """Tokens with their traffic; a new one is shown once and works, and a revoked one does not."""
+    with visit(ADMIN) as view:
+        page = view.go("readers", "Readers")
+        readers = panel(page, "Readers")
+        expect(row(readers, "file").first).to_contain_text("active")
+        button(readers, "New token…").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Name").fill("page-made")
+        dialog.get_by_label("Path prefixes").fill("/o/media/")
+        dialog.get_by_label("Validity").fill("30")
+        button(dialog, "Create").click()
+        secret = page.locator("output.secret").inner_text()
+        assert stage.call("GET", "/o/media/part01.bin", token=secret)[0] == 200, "the new token is refused"
+        button(page.get_by_role("dialog", name="The token page-made"), "Close").click()
+        expect(page.locator("body")).not_to_contain_text(secret)
+        made = row(readers, "page-made")
+        expect(made).to_contain_text("/o/media/")
+        expect(made).to_contain_text("active")
+        button(readers, "New token…").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Name").fill("page-made")
+        button(dialog, "Create").click()
+        expect(dialog.locator(".problem")).to_contain_text("choose another id")
+        view.expect_message("409")
+        button(dialog, "Cancel").click()
+        button(made, "Revoke…").click()
+        button(page.get_by_role("dialog"), "Revoke").click()
+        expect(made).to_have_count(0)
+        assert stage.call("GET", "/o/media/part01.bin", token=secret)[0] == 401, "the revoked token is accepted"
+
+
+def check_usage(stage, visit):
+    """The usage of the cache by groups, with links to the assets of a group."""
+    stage.read("part01.bin", 0, 9)
+    with visit(READ) as view:
+        page = view.go("overview", "Overview")
+        usage = panel(page, "Usage")
+        expect(row(usage, "media").first).to_contain_text("%")
+        usage.get_by_label("By").select_option("path")
+        expect(row(usage, "/o/media/").first).to_be_visible()
+        usage.get_by_label("By").select_option("age")
+        expect(row(usage, "1h").first).to_be_visible()
+        usage.get_by_label("By").select_option("origin")
+        row(usage, "media").first.get_by_role("link").click()
+        expect(page.get_by_role("heading", name="Assets", level=1)).to_be_visible()
+
+
 def check_requests(stage, visit):
     """The last requests, live and paused, with filters, and links to the asset and to the plan of the read."""
     stage.read("part11.bin", 0, 99)
@@ -871,7 +919,7 @@ def check_memory(stage, visit):
 CHECKS = {
     "files": check_files, "tokens": check_tokens, "permissions": check_permissions, "limits": check_limits,
     "repetition": check_repetition, "overview": check_overview, "assets": check_assets,
-    "jobs": check_jobs, "fills": check_fills, "requests": check_requests, "fleet": check_fleet, "policy": check_policy, "origins": check_origins, "names": check_names,
+    "jobs": check_jobs, "fills": check_fills, "requests": check_requests, "readers": check_readers, "usage": check_usage, "fleet": check_fleet, "policy": check_policy, "origins": check_origins, "names": check_names,
     "contents": check_contents, "keyboard": check_keyboard, "views": check_views, "memory": check_memory,
     "outage": check_outage, "access": check_access,
 }  # fmt: skip

@@ -12,15 +12,17 @@ import { originsPage } from "./origins.js";
 import { overviewPage } from "./overview.js";
 import { policyPage } from "./policy.js";
 import { problemsPage } from "./problems.js";
+import { readersPage } from "./readers.js";
 import { requestsPage } from "./requests.js";
 
 // By name: the page and the operations that it needs; then the page of one item.
 const PAGES = {
-  overview: [[overviewPage, "GET /v1/stats", "GET /v1/stats/history", "GET /v1/stats/live", "GET /v1/stats/top", "GET /v1/policy", "GET /v1/events"]],
+  overview: [[overviewPage, "GET /v1/stats", "GET /v1/stats/history", "GET /v1/stats/live", "GET /v1/stats/top", "GET /v1/policy", "GET /v1/events", "GET /v1/assets/usage"]],
   assets: [[assetsPage, "GET /v1/assets"], [assetPage, "GET /v1/assets/{assetId}", "GET /v1/assets/{assetId}/map"]],
   jobs: [[jobsPage, "GET /v1/jobs/{jobId}"], [jobPage, "GET /v1/jobs/{jobId}", "GET /v1/jobs/{jobId}/items"]],
   fills: [[fillsPage, "GET /v1/fills"]],
   requests: [[requestsPage, "GET /v1/requests"]],
+  readers: [[readersPage, "GET /v1/tokens"]],
   fleet: [[fleetPage, "GET /v1/fleet"]],
   policy: [[policyPage, "GET /v1/policy", "GET /v1/policy/curve", "POST /v1/policy/simulations", "GET /v1/stats", "GET /v1/evictions", "GET /v1/evictions/next"]],
   origins: [[originsPage, "GET /v1/origins", "GET /v1/stats"]],

@@ -3,6 +3,7 @@ import { make, replace, setStyle, setText } from "./dom.js";
 import { seriesChart } from "./draw.js";
 import { bytes, count, duration, percent, rate, some } from "./format.js";
 import { live } from "./live.js";
+import { usagePanel } from "./usage.js";
 import { assetLink, badge, button, grid, heading, meter, numbers, panel, table } from "./view.js";
 
 const DAY = { seconds: 86_400, step: 300 };
@@ -31,7 +32,7 @@ export function overviewPage(page) {
     ["Asset", "wide", assetLink], ...numbers("requests servedBytes"),
     ["From the cache", "", ({ byteHitRatio }) => meter(byteHitRatio)],
   ], (item) => item.assetId, "No asset was requested since the start.");
-  const topPanel = panel("Most requested assets", {}, top.element);
+  const topPanel = panel("Most requested assets", { size: "half" }, top.element);
 
   const showSeconds = () => {
     const { seconds } = live;
@@ -65,7 +66,7 @@ export function overviewPage(page) {
   });
   page.every(10, topPanel, async () => top.update((await page.get("/v1/stats/top", { limit: 8 })).items));
   return [heading("Overview"), grid({ element: make("dl.tiles", tiles.map(({ element }) => element)) }, trafficPanel,
-    panel("Requests per second", { size: "half" }, requests.element), panel("Time to first byte", { size: "half" }, firstByte.element), diskPanel, panel("Health", { size: "half" }, health), topPanel)];
+    panel("Requests per second", { size: "half" }, requests.element), panel("Time to first byte", { size: "half" }, firstByte.element), diskPanel, panel("Health", { size: "half" }, health), topPanel, usagePanel(page))];
 }
 
 function makeTile(name) {
