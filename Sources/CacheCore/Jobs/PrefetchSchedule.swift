@@ -474,17 +474,13 @@ package struct PrefetchSchedule: Sendable {
         var actions: [Action] = []
         for job in sorted {
             let id = job.record.id
-            let end = ends[id].map { seconds in
-                job.end(after: min(max(0, seconds - Self.reportLag), Self.longestForecast), zones, at: now)
-            }
+            let end = ends[id].map { job.end(after: min($0, Self.longestForecast), zones, at: now) }
             if jobs[id]?.predict(end, at: now) == true { actions.append(.changed(job: id)) }
         }
         return actions
     }
 
     private static let longestForecast = 366.0 * 86400
-    /// The mean age in seconds of the bytes that runs have reported last, with intervals of a quarter of a second.
-    private static let reportLag = 0.125
 
     /// The jobs of a forecast, in order, and the known rates. An item of unknown size counts as the mean of its job.
     private func forecastJobs(
