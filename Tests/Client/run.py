@@ -215,13 +215,82 @@ def issued_tokens(stage):
 
 
 @case
+def explain(stage):
+    """A read is explained before and after the asset is cached, and by a wrong name."""
+    stage.purge_all()
+    status, output, errors = stage.client.run("explain", "/o/media/song.mp3", "--range", "0-99")
+    stage.check(status == 0 and re.search(r"^cached +0 B in 0 ranges$", output, re.M), "a missing asset", output + errors)
+    stage.check(re.search(r"^fetches +1 request, ", output, re.M) and re.search(r"^response +.*miss", output, re.M), "its cost", output)
+    stage.service.ask("GET", "/o/media/song.mp3")
+    status, output, errors = stage.client.run("explain", "/o/media/song.mp3")
+    stage.check(status == 0 and re.search(r"^fetches +0 requests, 0 B$", output, re.M), "a cached asset", output + errors)
+    document = json.loads(stage.client.run("explain", "/o/media/song.mp3", "--json")[1])
+    stage.equal(document["response"]["result"], "hit", "the document")
+    stage.equal(stage.client.run("explain", "song.mp3")[0], 2, "a name that is none")
+    stage.equal(stage.client.run("explain", "/o/media/song.mp3", "--start", "3")[0], 2, "a start without seconds")
+
+
+@case
+def origins(stage):
+    """Origins are listed, shown, mounted, changed and deleted; errors are JSON with --json."""
+    run = stage.client.run
+    status, output, errors = run("origins")
+    stage.check(status == 0 and re.search(r"^media +http\S+ +closed +none +configuration$", output, re.M), "the list", output + errors)
+    url = f"baseURL=http://127.0.0.1:{free_port()}"
+    status, output, errors = run("origins", "set", "extra", url, "allowPrivateAddresses=true", "maxBytesPerSecond=4MiB")
+    stage.check(status == 0 and "/o/extra/" in output, "a new origin", output + errors)
+    status, output, errors = run("origins", "set", "extra", "retries=7", "timeouts.idleSeconds=30")
+    stage.check(status == 0 and "changed" in output, "a change", output + errors)
+    status, output, errors = run("origins", "extra")
+    wanted = (r"^retries +7$", r"^timeouts\.idleSeconds +30$", r"^maxBytesPerSecond +4194304$")
+    stage.check(status == 0 and all(re.search(line, output, re.M) for line in wanted), "the settings", output + errors)
+    status, output, errors = run("origins", "set", "extra", "colour=red", "--json")
+    error = json.loads(errors)["error"]
+    stage.check(status == 1 and not output and error["code"] == "invalidField" and error["status"] == 422, "an error as JSON", errors)
+    stage.equal(run("origins", "set", "extra", "retries")[0], 2, "a setting without a value")
+    stage.check(run("origins", "delete", "extra")[0] == 0 and "extra" not in run("origins")[1], "delete")
+    down = Client(stage.program, f"http://127.0.0.1:{free_port()}").run("origins", "--json")
+    stage.check(down[0] == 1 and json.loads(down[2])["error"]["code"] == "unreachable", "no service, as JSON", down[2])
+
+
+@case
+def policy(stage):
+    """The policy is shown and changed."""
+    run = stage.client.run
+    before = json.loads(run("policy", "--json")[1])
+    status, output, errors = run("policy", "set", "capacityBytes=2TiB", "highWatermark=0.9")
+    stage.check(status == 0 and re.search(r"^capacityBytes +2199023255552$", output, re.M), "a change", output + errors)
+    status, output, errors = run("policy")
+    stage.check(status == 0 and re.search(r"^highWatermark +0\.9$", output, re.M), "the policy", output + errors)
+    stage.equal(run("policy", "set", "algorithm=none")[0], 1, "an unknown algorithm")
+    changed = [f"{name}={json.dumps(before[name])}" for name in ("capacityBytes", "highWatermark")]
+    stage.equal(run("policy", "set", *changed)[0], 0, "the former policy")
+
+
+@case
+def transfers(stage):
+    """A transfer in progress is listed and stopped."""
+    run = stage.client.run
+    stage.purge_all()
+    waiting = stage.client.start("prefetch", "--origin", "slow", "--path", "film.mp4", "--wait")
+    listed = lambda: re.search(r"^(\d+) +running .* slow +/o/slow/film\.mp4$", run("fills", "--origin", "slow")[1], re.M)  # noqa: E731
+    row = wait_until(listed)
+    stage.check(row, "the transfer is not listed", run("fills")[1])
+    status, output, errors = run("fills", "stop", row[1])
+    stage.check(status == 0 and row[1] in output, "stop", output + errors)
+    stage.check(waiting.wait(30) == 1, "the job of a stopped transfer succeeds")
+    stage.check("no transfers" in run("fills", "--origin", "slow")[1], "the list after it")
+    stage.equal(run("fills", "stop", row[1])[0], 1, "a transfer that has ended")
+
+
+@case
 def disk_usage(stage):
     """The usage is shown by origin, and by the directories of a prefix."""
     stage.purge_all()
     for name in ("song.mp3", "a%20b.mp4"):
         stage.service.ask("GET", f"/o/media/{name}")
     status, output, errors = stage.client.run("du")
-    stage.check(status == 0 and re.search(r"^ *\S+ MiB +100 % +2 +media$", output, re.M), "by origin", output + errors)
+    stage.check(status == 0 and re.search(r"^ *\S+ MiB +100\.0 % +2 +media$", output, re.M), "by origin", output + errors)
     document = json.loads(stage.client.run("du", "--json", "--by", "type")[1])
     stage.equal((document["by"], document["total"]["assets"]), ("type", 2), "the document by type")
     status, output, errors = stage.client.run("du", "/o/media/")

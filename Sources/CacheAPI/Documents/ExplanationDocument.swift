@@ -1,81 +1,81 @@
-import CacheCore
+package import CacheCore
 package import CacheEngine
 
 /// The `Explanation` schema.
 package struct ExplanationDocument: Codable {
     /// The status and the length that a client would get.
-    struct Response: Codable {
-        var status: Int?
-        var result: String
-        var contentRange: String?
-        var contentLength: Int64?
-        var code: String?
+    package struct Response: Codable {
+        package var status: Int?
+        package var result: String
+        package var contentRange: String?
+        package var contentLength: Int64?
+        package var code: String?
     }
 
     /// The use of the cached response, and its reason.
-    struct Freshness: Codable {
-        var use: String
-        var freshUntilAt: Timestamp?
-        var ageSeconds: Double?
-        var reason: String?
+    package struct Freshness: Codable {
+        package var use: String
+        package var freshUntilAt: Timestamp?
+        package var ageSeconds: Double?
+        package var reason: String?
     }
 
     /// The upstream URL that would be used, or the reason why none can be.
-    struct Source: Codable {
-        var url: String?
-        var mirrors: [String]
-        var peers: [String]
-        var skipReason: String?
+    package struct Source: Codable {
+        package var url: String?
+        package var mirrors: [String]
+        package var peers: [String]
+        package var skipReason: String?
     }
 
-    struct Cached: Codable {
+    package struct Cached: Codable {
         /// The maximum number of `items`; `extents` is their total number.
         static let listedRanges = 100
 
-        var bytes: Int64
-        var extents: Int
-        var items: [RangeDocument]
+        package var bytes: Int64
+        package var extents: Int
+        package var items: [RangeDocument]
     }
 
     /// The upstream requests that the read would cause.
-    struct Fetch: Codable {
-        struct Request: Codable {
-            var kind: String
-            var range: RangeDocument?
-            var sizedBy: String
+    package struct Fetch: Codable {
+        package struct Request: Codable {
+            package var kind: String
+            package var range: RangeDocument?
+            package var sizedBy: String
         }
 
-        var requests: Int?
-        var bytes: Int64?
-        var items: [Request]
+        package var requests: Int?
+        package var bytes: Int64?
+        package var items: [Request]
     }
 
     /// The explanation of one file of a playlist.
-    struct File: Codable {
-        var startSeconds, endSeconds: Double
-        var error: RecordedErrorDocument?
-        var read: ExplanationDocument?
+    package struct File: Codable {
+        package var startSeconds, endSeconds: Double
+        package var error: RecordedErrorDocument?
+        package var read: ExplanationDocument?
     }
 
     /// The sums over the files of a playlist.
-    struct Total: Codable {
-        var files, errors, requests: Int
-        var bytes: Int64?
-        var cachedBytes: Int64
+    package struct Total: Codable {
+        package var files, errors, requests: Int
+        package var bytes: Int64?
+        package var cachedBytes: Int64
     }
 
-    var assetId: AssetID
-    var key, origin: String
-    var contentLength: Int64?
-    var response: Response
-    var freshness: Freshness
-    var source: Source
-    var wanted: [RangeDocument]
-    var cached: Cached
-    var fetch: Fetch
-    var joinedFills: [String]
-    var files: [File]?
-    var total: Total?
+    package var assetId: AssetID
+    package var key, origin: String
+    package var contentLength: Int64?
+    package var response: Response
+    package var freshness: Freshness
+    package var source: Source
+    package var wanted: [RangeDocument]
+    package var cached: Cached
+    package var fetch: Fetch
+    package var joinedFills: [String]
+    package var files: [File]?
+    package var total: Total?
 }
 
 extension ExplanationDocument {

@@ -3,21 +3,21 @@ package import CacheEngine
 
 /// The `Fill` schema.
 package struct FillDocument: Codable {
-    var fillId: String
-    var assetId: AssetID
-    var key, origin, kind: String
-    var range: RangeDocument?
-    var positionBytes, bytesPerSecond: Int64
+    package var fillId: String
+    package var assetId: AssetID
+    package var key, origin, kind: String
+    package var range: RangeDocument?
+    package var positionBytes, bytesPerSecond: Int64
     /// Received bytes ÷ length of the range; nil if its end is unknown.
-    var progressRatio: Double?
-    var readers: Int
-    var state, priority: String
-    var attempt: Int
-    var isHedged: Bool
+    package var progressRatio: Double?
+    package var readers: Int
+    package var state, priority: String
+    package var attempt: Int
+    package var isHedged: Bool
     /// The node of the fleet that is asked in place of the upstream; nil: the upstream.
-    var peer: String?
-    var upstreamAddress, `protocol`: String?
-    var startedAt: Timestamp
+    package var peer: String?
+    package var upstreamAddress, `protocol`: String?
+    package var startedAt: Timestamp
 }
 
 extension FillDocument {

@@ -21,7 +21,8 @@ struct AssetTable {
             FigureText.age(now.since(asset.lastAccessAt).inSeconds), asset.key + (asset.pinned ? "  (pinned)" : ""))
     }
 
-    var text: String { table.text }
+    /// Removes the rows and returns their lines, as ``TextTable/takeLines()``.
+    mutating func takeLines() -> String { table.takeLines() }
 
     /// `complete`, or the cached share in percent.
     private static func share(of asset: AssetDocument) -> String {

@@ -62,7 +62,7 @@ extension ClientCommand {
             try perform(client)
         } catch let error as ClientError {
             if error.kind == .interrupted { throw ExitCode(130) }
-            StandardError.write(error.text)
+            StandardError.write(service.json ? error.json.text + "\n" : error.text)
             throw ExitCode(1)
         }
     }
@@ -75,7 +75,8 @@ extension ClientCommand {
 enum ClientCommands {
     static let all: [any ParsableCommand.Type] = [
         StatsCommand.self, RequestsCommand.self, TailCommand.self, AssetsCommand.self, UsageCommand.self,
-        ListCommand.self, JobsCommand.self, SchedulesCommand.self,
+        ExplainCommand.self, FillsCommand.self, OriginsCommand.self, PolicyCommand.self, ListCommand.self,
+        JobsCommand.self, SchedulesCommand.self,
         PrefetchCommand.self, PurgeCommand.self, SignCommand.self, EncryptionCommand.self, FleetCommand.self,
     ]
 

@@ -31,6 +31,23 @@ struct ClientError: Error, Hashable {
         "larder: \(PrintableText.of(message))\n" + (remedy.map { "remedy: \(PrintableText.of($0))\n" } ?? "")
     }
 
+    /// The object for standard error with `--json`. `code` is that of the service, or `unreachable` or `foreign`.
+    var json: JSON {
+        let (status, code): (Int?, String) =
+            switch kind {
+            case .problem(let status, let code): (status, code)
+            case .unreachable: (nil, "unreachable")
+            case .foreign: (nil, "foreign")
+            case .interrupted: (nil, "interrupted")
+            }
+        return [
+            "error": JSON(present: [
+                "code": .string(code), "status": status.map { .integer(Int64($0)) }, "message": .string(message),
+                "remedy": remedy.map(JSON.string),
+            ])
+        ]
+    }
+
     static let interrupted = ClientError(.interrupted, "The command was interrupted.")
 
     /// Whether the same call can succeed soon without any change.

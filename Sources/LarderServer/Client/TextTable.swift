@@ -14,6 +14,8 @@ struct TextTable {
     private let columns: [Column]
     private let hasTitles: Bool
     private var rows: [[String]] = []
+    /// The widths of the columns in the lines that were taken; empty: none was.
+    private var takenWidths: [Int] = []
 
     init(_ columns: Column...) {
         self.columns = columns
@@ -35,8 +37,21 @@ struct TextTable {
     /// The lines, without blanks at their ends and without a line feed at the end.
     var text: String {
         let lines = (hasTitles ? [columns.map(\.title)] : []) + rows
-        let widths = columns.indices.map { column in lines.map { $0[column].count }.max() ?? 0 }
+        let widths = widths(of: lines)
         return lines.map { cells in line(cells, widths) }.joined(separator: "\n")
+    }
+
+    /// Removes the rows and returns their lines, for a long list that is printed while it is read. The titles precede the first
+    /// lines; columns are never narrower than before.
+    mutating func takeLines() -> String {
+        let lines = (takenWidths.isEmpty ? [columns.map(\.title)] : []) + rows
+        let widths = zip(widths(of: lines), takenWidths + Array(repeating: 0, count: columns.count)).map(max)
+        (rows, takenWidths) = ([], widths)
+        return lines.map { cells in line(cells, widths) }.joined(separator: "\n")
+    }
+
+    private func widths(of lines: [[String]]) -> [Int] {
+        columns.indices.map { column in lines.map { $0[column].count }.max() ?? 0 }
     }
 
     private func line(_ cells: [String], _ widths: [Int]) -> String {

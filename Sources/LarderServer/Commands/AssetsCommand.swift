@@ -42,10 +42,12 @@ struct AssetsCommand: ClientCommand {
         let hasMore = try client.pages(
             "/v1/assets", of: AssetDocument.self, query: query(prefix), limit: limit
         ) { page in
-            if service.json { say(page.text) } else { page.value.items.forEach { table.add($0) } }
+            guard !service.json else { return say(page.text) }
+            page.value.items.forEach { table.add($0) }
+            if !page.value.items.isEmpty { say(table.takeLines()) }
         }
         guard !service.json else { return }
-        say(table.isEmpty ? "No assets match." : table.text)
+        if table.isEmpty { say("No assets match.") }
         if hasMore { say("More assets match; raise --limit, which is \(limit).") }
     }
 

@@ -1,3 +1,4 @@
+import CacheCore
 import Testing
 
 @testable import LarderServer
@@ -19,6 +20,32 @@ import Testing
         table.add("job", "7")
 
         #expect(table.text == "state  failed\njob    7")
+    }
+
+    @Test("Lines that are taken while a list is read have the titles once, and columns that never become narrower")
+    func takenLines() {
+        var table = TextTable(.leading("name"), .trailing("bytes"), .leading("note"))
+        table.add("long name", "1", "a")
+        #expect(table.takeLines() == "name       bytes  note\nlong name      1  a")
+        table.add("x", "1234567", "b")
+        #expect(table.takeLines() == "x          1234567  b")
+        table.add("y", "2")
+        #expect(table.takeLines() == "y                2")
+    }
+
+    @Test("Members of a document on the command line are JSON, sizes or texts, at any depth")
+    func assignments() throws {
+        let document = try Assignments.document([
+            "baseURL=https://up.test/a=b", "retries=3", "timeouts.idleSeconds=30", "quota.maxBytes=2GiB", "tls=null",
+            "keyQuery={\"include\":[\"v\"]}", "label=2GiB",
+        ])
+        #expect(
+            document == [
+                "baseURL": "https://up.test/a=b", "retries": 3, "timeouts": ["idleSeconds": 30],
+                "quota": ["maxBytes": 2_147_483_648], "tls": .null, "keyQuery": ["include": ["v"]], "label": "2GiB",
+            ])
+        for word in ["retries", "=3", ""] { #expect(throws: (any Error).self) { try Assignments.document([word]) } }
+        #expect(Assignments.table(of: ["a": ["b": 1, "c": "x"], "d": []]) == "a.b  1\na.c  x\nd    []")
     }
 
     @Test("Control characters of other parties do not reach the terminal")

@@ -44,9 +44,9 @@ struct UsageCommand: ClientCommand {
         var table = TextTable(.trailing("bytes"), .trailing("share"), .trailing("assets"), .leading(group.rawValue))
         let total = usage.value.total
         for item in usage.value.items {
-            let share = total.bytes > 0 ? Double(item.bytes) / Double(total.bytes) * 100 : 0
+            let share = FigureText.share(total.bytes > 0 ? Double(item.bytes) / Double(total.bytes) : nil)
             table.add(
-                FigureText.bytes(item.bytes), "\(Int(share.rounded())) %", "\(item.assets)",
+                FigureText.bytes(item.bytes), share, "\(item.assets)",
                 item.name.isEmpty ? "none" : item.name)
         }
         table.add(FigureText.bytes(total.bytes), "", "\(total.assets)", "total")

@@ -76,9 +76,10 @@ struct RequestsCommand: ClientCommand {
                     request.firstByteSeconds.map(FigureText.latency) ?? "", FigureText.latency(request.totalSeconds),
                     request.token ?? "", (request.client.value ?? nil) ?? "", request.target)
             }
+            if !service.json, !page.value.items.isEmpty { say(table.takeLines()) }
         }
         guard !service.json else { return }
-        say(isEmpty ? "No requests match." : table.text)
+        if isEmpty { say("No requests match.") }
         if hasMore { say("More requests match; raise --limit, which is \(limit).") }
     }
 }

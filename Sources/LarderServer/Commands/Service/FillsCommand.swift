@@ -1,0 +1,75 @@
+import ArgumentParser
+import CacheAPI
+import CacheCore
+
+/// `larder fills`: lists the fills in progress, or stops one.
+struct FillsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "fills", abstract: "List and stop transfers from upstreams.",
+        subcommands: [FillsListCommand.self, FillsStopCommand.self], defaultSubcommand: FillsListCommand.self)
+}
+
+/// `larder fills [list]`: lists the fills in progress.
+struct FillsListCommand: ClientCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "List the transfers in progress; this is the default.")
+
+    @Option(name: .long, help: "Only transfers from this origin.")
+    var origin: String?
+
+    @Option(name: .long, help: "Only transfers of assets with keys that begin so.")
+    var prefix: String?
+
+    @Option(name: .long, help: "Maximum number of transfers.")
+    var limit = 100
+
+    @OptionGroup var service: ServiceOptions
+
+    var needs: [String] { ["GET /v1/fills"] }
+
+    func validate() throws {
+        guard limit > 0 else { throw ValidationError("--limit must be at least 1.") }
+    }
+
+    func perform(_ client: ServiceClient) throws {
+        let prefix = try client.access()?.prefix(prefix, origin: origin) ?? prefix
+        var table = TextTable(
+            .leading("fill"), .leading("state"), .leading("kind"), .trailing("position"), .trailing("share"),
+            .trailing("rate"), .trailing("readers"), .leading("from"), .leading("key"))
+        var count = 0
+        let hasMore = try client.pages(
+            "/v1/fills", of: FillDocument.self, query: [("origin", origin), ("prefix", prefix)], limit: limit
+        ) { page in
+            guard !service.json else { return say(page.text) }
+            count += page.value.items.count
+            for fill in page.value.items {
+                table.add(
+                    fill.fillId, fill.state, fill.kind, FigureText.bytes(fill.positionBytes),
+                    fill.progressRatio.map(FigureText.share) ?? "", FigureText.rate(Double(fill.bytesPerSecond)),
+                    "\(fill.readers)", fill.peer ?? fill.origin, fill.key)
+            }
+            if !page.value.items.isEmpty { say(table.takeLines()) }
+        }
+        guard !service.json else { return }
+        if count == 0 { say("There are no transfers.") }
+        if hasMore { say("There are more transfers; raise --limit, which is \(limit).") }
+    }
+}
+
+/// `larder fills stop`: stops a transfer. Received bytes stay cached.
+struct FillsStopCommand: ClientCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "stop", abstract: "Stop a transfer. Received bytes stay cached; its readers get an error.")
+
+    @Argument(help: "Identifier of the fill.")
+    var fill: String
+
+    @OptionGroup var service: ServiceOptions
+
+    var needs: [String] { ["DELETE /v1/fills/{fillId}"] }
+
+    func perform(_ client: ServiceClient) throws {
+        try client.send(ServiceRequest(.delete, "/v1/fills/" + ServiceRequest.encoded(fill)))
+        if !service.json { say("The transfer \(fill) is stopped.") }
+    }
+}

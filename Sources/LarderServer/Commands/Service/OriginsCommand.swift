@@ -1,0 +1,100 @@
+import ArgumentParser
+import CacheAPI
+import CacheCore
+
+/// `larder origins`: lists, shows, changes and deletes the origins of a running service.
+struct OriginsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "origins", abstract: "List, show, change and delete origins.",
+        subcommands: [OriginsListCommand.self, OriginsSetCommand.self, OriginsDeleteCommand.self],
+        defaultSubcommand: OriginsListCommand.self)
+
+    static func path(_ name: String) -> String { "/v1/origins/" + ServiceRequest.encoded(name) }
+}
+
+/// `larder origins [list]`: lists the origins with the state of their servers, or shows the settings of one.
+struct OriginsListCommand: ClientCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "List the origins with the state of their servers, or show one; this is the default.")
+
+    @Argument(help: "Name of the origin to show.")
+    var name: String?
+
+    @OptionGroup var service: ServiceOptions
+
+    var needs: [String] { [name == nil ? "GET /v1/origins" : "GET /v1/origins/{name}"] }
+
+    func perform(_ client: ServiceClient) throws {
+        if let name {
+            let origin: APIDocument<JSON> = try client.document(ServiceRequest(.get, OriginsCommand.path(name)))
+            return say(service.json ? origin.text : Assignments.table(of: origin.value))
+        }
+        let page: APIDocument<PageDocument<JSON>> = try client.document(ServiceRequest(.get, "/v1/origins"))
+        guard !service.json else { return say(page.text) }
+        var table = TextTable(
+            .leading("name"), .leading("server"), .leading("circuit"), .leading("last failure"), .leading("from"))
+        for origin in page.value.items {
+            guard case .array(let addresses)? = origin["addresses"] else { continue }
+            for (index, address) in addresses.enumerated() {
+                let failure = address["lastFailure"].flatMap { failure in
+                    failure["cause"]?.string.map {
+                        $0 + (failure["status"].map { $0 == .null ? "" : " \($0.text)" } ?? "")
+                    }
+                }
+                table.add(
+                    index == 0 ? origin["name"]?.string ?? "" : "", address["url"]?.string ?? "",
+                    address["state"]?.string ?? "", failure ?? "none", index == 0 ? origin["from"]?.string ?? "" : "")
+            }
+        }
+        say(page.value.items.isEmpty ? "No origin is mounted." : table.text)
+    }
+}
+
+/// `larder origins set`: mounts an origin, or changes some of its settings.
+struct OriginsSetCommand: ClientCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "set", abstract: "Mount an origin, or change some of its settings.",
+        discussion: """
+            Settings have the names of the API, as in `baseURL=https://media.example.com timeouts.idleSeconds=30`. A value is \
+            JSON or a text; null restores the default. Values of headers are secrets: use a credentials file, because other \
+            users can read command lines.
+            """)
+
+    @Argument(help: "Name of the origin.")
+    var name: String
+
+    @Argument(help: ArgumentHelp("Setting; repeatable.", valueName: "name=value"))
+    var settings: [String]
+
+    @OptionGroup var service: ServiceOptions
+
+    var needs: [String] { ["GET /v1/origins", "PUT /v1/origins/{name}", "PATCH /v1/origins/{name}"] }
+
+    func perform(_ client: ServiceClient) throws {
+        let change = try Assignments.document(settings)
+        let present: PageDocument<JSON> = try client.document(ServiceRequest(.get, "/v1/origins")).value
+        let isKnown = present.items.contains { $0["name"] == .string(name) }
+        let origin: APIDocument<JSON> = try client.document(
+            ServiceRequest(isKnown ? .patch : .put, OriginsCommand.path(name), body: change))
+        say(service.json ? origin.text : "The origin \(name) is \(isKnown ? "changed" : "mounted at /o/\(name)/").")
+    }
+}
+
+/// `larder origins delete`: unmounts an origin. Its cached assets stay until they are evicted.
+struct OriginsDeleteCommand: ClientCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "delete", abstract: "Unmount an origin. Its cached assets stay until they are evicted.")
+
+    @Argument(help: "Name of the origin.")
+    var name: String
+
+    @OptionGroup var service: ServiceOptions
+
+    var needs: [String] { ["DELETE /v1/origins/{name}"] }
+
+    func perform(_ client: ServiceClient) throws {
+        try client.send(ServiceRequest(.delete, OriginsCommand.path(name)))
+        if !service.json { say("The origin \(name) is unmounted.") }
+    }
+}
