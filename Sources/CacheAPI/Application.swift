@@ -141,6 +141,7 @@ extension Router {
                 (context.budgets, context.bodyClaim) = (budgets, claim)
                 var request = request
                 request.body.claim = claim
+                if reader != nil { request.body.permission = context.permission }
                 if !readsQuery { _ = try request.query(accepting: []) }
                 // Health checks need no other thread, and must be answered while all are busy.
                 if ConnectionPermits.isHealthCheck(line.pattern) {

@@ -9,6 +9,8 @@ struct ReaderLimits: Sendable {
     /// The number of items of a job that are checked at first, and for each further look-up: most jobs outside the
     /// limits are recognised by their first items.
     private static let pageSizes = (first: 16, next: 1000)
+    /// The largest job of another token that is searched for items outside the limits: each request reads all its items.
+    private static let mostItems = 1000
 
     /// Applies the rule of a route. Throws `.tokenScope`.
     func check(_ line: RouteLine, _ context: APIContext, for reader: Reader) async throws(CacheError) {
@@ -41,9 +43,10 @@ struct ReaderLimits: Sendable {
     }
 
     /// Whether the job belongs to the reader, or all its items are inside the limits, the files of its playlists
-    /// included.
+    /// included. A large job is taken for one outside.
     func permits(_ job: JobSnapshot, of jobs: PrefetchJobs, for reader: Reader) async throws(CacheError) -> Bool {
         guard reader.isLimited, job.record.owner != reader.owner else { return true }
+        guard job.tally.itemsTotal <= Self.mostItems else { return false }
         var (cursor, limit): (String?, Int) = (nil, Self.pageSizes.first)
         repeat {
             let page = try await jobs.items(job.record.id, limit: limit, cursor: cursor)

@@ -107,7 +107,9 @@ package struct UsageName: Hashable, Sendable {
     package static func names(
         key: String, origin: String, tags: [String], contentType: String?, createdAt: Timestamp
     ) -> [UsageName] {
-        [UsageName(.origin, origin)] + directories(of: key) + Set(tags).map { UsageName(.tag, $0) } + [
+        // Texts are compared as bytes: a set of them would take equivalent ones for one.
+        let tags = Set(tags.map { Array($0.utf8) }).map { UsageName(.tag, String(decoding: $0, as: UTF8.self)) }
+        return [UsageName(.origin, origin)] + directories(of: key) + tags + [
             UsageName(.type, contentType.map { MediaType.essence($0) } ?? ""),
             UsageName(.age, String(createdAt.milliseconds / 3_600_000)),
         ]

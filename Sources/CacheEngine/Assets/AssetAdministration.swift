@@ -17,19 +17,24 @@ package struct AssetAdministration: Sendable {
     package func page(
         _ query: AssetQuery
     ) async throws(CacheError) -> (items: [AssetSummary], nextCursor: String?) {
+        try await settle()
+        let page = try await context.store.catalog.assetPage(resolved(query))
+        return (page.items.map { summary(of: $0.record, cachedBytes: $0.cachedBytes) }, page.nextCursor)
+    }
+
+    /// Waits for the commit of the changes before the call; while jobs are unfinished, at most `listWait`.
+    private func settle() async throws(CacheError) {
         if prefetch.isBusy {
             try await context.commits.flush(within: listWait, clock: clock)
         } else {
             try await context.commits.flush()
         }
-        let page = try await context.store.catalog.assetPage(resolved(query))
-        return (page.items.map { summary(of: $0.record, cachedBytes: $0.cachedBytes) }, page.nextCursor)
     }
 
-    /// The usage of the cache by groups, with all changes that were reported before the call. An asset that a purge has removed
-    /// is counted until its file is deleted. Throws `.invalidField` for an invalid prefix or depth.
+    /// The usage of the cache by groups. It includes the same changes as ``page(_:)``. An asset that a purge has removed is counted
+    /// until its file is deleted. Throws `.invalidField` for an invalid prefix or depth.
     package func usage(_ query: UsageQuery) async throws(CacheError) -> AssetUsage {
-        try await context.commits.flush(within: listWait, clock: clock)
+        try await settle()
         return try await context.store.catalog.usage(query, at: context.wallClock.now())
     }
 

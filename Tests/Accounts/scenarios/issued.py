@@ -1,5 +1,7 @@
 """Tokens that are made, changed and revoked over the API."""
 
+import json
+import socket
 import time
 
 from . import scenario
@@ -92,6 +94,62 @@ def issued_revoked(t):
     t.equal(maker.ask("DELETE", "/gone").status, 404, "the status of a second removal")
 
 
+class Pending:
+    """A request whose head is authorized, and whose body arrives later."""
+
+    def __init__(self, service, method, path, value, token, kind="application/json"):
+        self.body = value if isinstance(value, bytes) else json.dumps(value).encode()
+        self.connection = socket.create_connection(("127.0.0.1", service.port), 60)
+        self.connection.sendall(
+            f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Type: {kind}\r\n"
+            f"Content-Length: {len(self.body)}\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n".encode()
+        )
+        self.interim = self.connection.recv(4096)
+        self.connection.sendall(self.body[:5])
+
+    def status(self):
+        """Sends the rest; returns the status."""
+        try:
+            self.connection.sendall(self.body[5:])
+        except OSError:
+            pass  # refused before its end
+        received = b""
+        while part := self.connection.recv(65536):
+            received += part
+        self.connection.close()
+        return int(received.split(b" ", 2)[1])
+
+
+@scenario()
+def issued_pending(t):
+    """A request whose body arrives after the end of its token, or after a loss of rights, is refused and changes nothing."""
+    upstream, service = stage(t, None)
+    maker = Maker(t, service)
+    lines = b'{"origin":"media","path":"late.bin"}\n'
+    for name, end, wanted in (("gone", lambda path: maker.ask("DELETE", path), 204),
+                              ("less", lambda path: maker.ask("PATCH", path, {"scope": "read"}), 200)):  # fmt: skip
+        secret = maker.make(name, "admin")
+        pending = {
+            "a token": Pending(service, "POST", "/v1/tokens", {"id": "late", "scope": "admin"}, secret),
+            "its own rights": Pending(service, "PATCH", f"/v1/tokens/{name}", {"scope": "admin"}, secret),
+            "an origin": Pending(service, "PUT", "/v1/origins/late", {"baseURL": upstream.url}, secret),
+            "a job": Pending(service, "POST", "/v1/jobs", {"items": [{"origin": "media", "path": "late.bin"}]}, secret),
+            "a job in lines": Pending(service, "POST", "/v1/jobs", lines, secret, "application/x-ndjson"),
+        }
+        for what, request in pending.items():
+            t.check(request.interim.startswith(b"HTTP/1.1 100"), f"{what}: the answer to the head is {request.interim}")
+        t.equal(end(f"/{name}").status, wanted, f"the status of the end of {name}")
+        for what, request in pending.items():
+            t.check(request.status() in (401, 403), f"{name}: {what} is accepted")
+    t.equal(set(maker.listed()), {"admin", "less"}, "the tokens")
+    t.equal(service.api("GET", "/v1/origins/late").status, 404, "the status of the origin")
+    t.equal(service.api("GET", "/v1/jobs").json["items"], [], "the jobs")
+    t.check(not any("late" in request.target for request in upstream.requests), "the upstream got a request")
+    kept = Pending(service, "POST", "/v1/tokens", {"id": "kept", "scope": "read"}, service.token)
+    t.equal(maker.ask("PATCH", "/less", {"scope": "write"}).status, 200, "a change of another token meanwhile")
+    t.equal(kept.status(), 201, "the status of a request whose token stays")
+
+
 @scenario()
 def issued_rights(t):
     """A token makes, changes and sees no token with more rights than its own."""
@@ -132,7 +190,7 @@ def issued_places(t):
             reply = maker.refused(f"{method} of {identity}", 409, "conflict", method, f"/{identity}", value)
             t.check("change it there" in reply.json["detail"], f"the detail is {reply.json['detail']}")
     for field, value in (
-        ("id", {"id": "a b"}), ("scope", {"scope": None}), ("sha256", {"sha256": "0" * 64}), ("subjects", {"subjects": ["CN=a"]}),
+        ("id", {"id": "a b"}), ("id", {"id": ".."}), ("scope", {"scope": None}), ("sha256", {"sha256": "0" * 64}), ("subjects", {"subjects": ["CN=a"]}),
         ("expiresAt", {"expiresAt": after(-5)}), ("prefixes[0]", {"prefixes": ["media"]}), ("maxBytesPerSecond", {"maxBytesPerSecond": 0}),
         ("colour", {"colour": "red"}),
     ):  # fmt: skip

@@ -63,6 +63,13 @@ import Testing
         #expect(try await catalog.usageFaults(repairing: false) == 0)
     }
 
+    @Test("Tags that differ in their bytes only are counted apart")
+    func equivalentTags() {
+        let tags = ["e\u{301}x", "\u{E9}x", "e\u{301}x"]
+        let names = UsageName.names(key: "k", origin: "o", tags: tags, contentType: nil, createdAt: Self.now)
+        #expect(names.filter { $0.group == .tag }.count == 2)
+    }
+
     @Test("A prefix must be a directory, and levels have an end")
     func invalidQueries() {
         for prefix in ["", "/", "/o/", "/o/media", "/o/media/a", "media/", "/o/media/?/", "/o/m/1/2/3/4/5/6/7/8/"] {

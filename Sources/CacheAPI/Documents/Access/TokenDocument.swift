@@ -47,6 +47,10 @@ extension TokensFile.Entry {
     /// Reads the `TokenRequest` schema, with the digest of a new secret. Throws `.invalidField`.
     init(request: JSON, digest: TokenDigest) throws(CacheError) {
         self = try Self.entry(request.merged(with: ["sha256": .string(digest.hexDigits)]), of: request)
+        // Clients remove such segments from paths, so that the token could not be named.
+        if [".", ".."].contains(reader.id) {
+            throw .invalid("id", "An id is a name, not . or ..: choose another one.")
+        }
     }
 
     /// The entry with a merge patch applied (RFC 7396). The name and the secret stay. Throws `.invalidField`.

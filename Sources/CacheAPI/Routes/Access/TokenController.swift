@@ -78,11 +78,11 @@ struct TokenController: Controller {
             )
         }
         try await cache.readDesiredState()
-        let (secret, now) = (random.identifier() + random.identifier(), wallClock.now())
+        let secret = random.identifier() + random.identifier()
         let entry = try await request.json(upTo: Self.mostBytes) { json, _ in
             try TokensFile.Entry(request: json, digest: TokenDigest(of: secret))
         }
-        let id = entry.reader.id
+        let (id, now) = (entry.reader.id, wallClock.now())
         try check(entry.reader, for: context.reader)
         guard !directory.tokens.contains(where: { $0.reader.id == id }) else {
             throw CacheError(.conflict, "There is a token named \(id): choose another id.")
@@ -138,7 +138,7 @@ struct TokenController: Controller {
             guard Self.isVisible(token.entry.reader, to: reader) else { throw Self.missing(id, for: reader) }
             return (token, stored.revision)
         }
-        guard let other = directory.tokens.first(where: { $0.reader.id == id }),
+        guard let other = directory.tokens.first(where: { $0.reader.id == id && $0.source != .api }),
             Self.isVisible(other.reader, to: reader)
         else { throw Self.missing(id, for: reader) }
         let place = other.source == .file ? "the tokens file" : "the configuration"

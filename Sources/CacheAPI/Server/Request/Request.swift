@@ -24,7 +24,7 @@ struct Request: Sendable {
 }
 
 /// The body of a request as it arrives. It can be read once. With a claim its bytes are charged, and it ends with
-/// ``RefusedBody`` at a limit.
+/// ``RefusedBody`` at a limit. With a permission it ends with an error once the rights of the reader have changed.
 struct RequestBody: AsyncSequence, Sendable {
     fileprivate typealias Producer = NIOThrowingAsyncSequenceProducer<
         ByteBuffer, any Error, NIOAsyncSequenceProducerBackPressureStrategies.HighLowWatermark, Demand
@@ -64,9 +64,12 @@ struct RequestBody: AsyncSequence, Sendable {
     struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate var parts: Producer.AsyncIterator?
         fileprivate let claim: UsageBudget.Claim?
+        fileprivate let permission: StreamPermission?
 
         mutating func next() async throws -> ByteBuffer? {
-            guard let part = try await parts?.next() else { return nil }
+            let part = try await parts?.next()
+            try permission?.confirm()
+            guard let part else { return nil }
             if let claim, let refusal = claim.grow(by: part.readableBytes) {
                 claim.giveBack()
                 throw RefusedBody(refusal)
@@ -78,6 +81,8 @@ struct RequestBody: AsyncSequence, Sendable {
     private let parts: Producer?
     /// The memory that the body is charged to; nil: it is not charged.
     var claim: UsageBudget.Claim?
+    /// The permission of the request; nil: it needs none.
+    var permission: StreamPermission?
 
     /// No body.
     static let empty = RequestBody(parts: nil)
@@ -94,7 +99,7 @@ struct RequestBody: AsyncSequence, Sendable {
     }
 
     func makeAsyncIterator() -> AsyncIterator {
-        AsyncIterator(parts: parts?.makeAsyncIterator(), claim: claim)
+        AsyncIterator(parts: parts?.makeAsyncIterator(), claim: claim, permission: permission)
     }
 }
 
