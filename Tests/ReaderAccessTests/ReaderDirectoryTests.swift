@@ -90,6 +90,7 @@ struct ReaderDirectoryTests {
 
         directory.update(file: nil)
         directory.update(api: [], version: 5)
+        #expect(directory.hadAPITokens && !ReaderDirectory().hadAPITokens)
         #expect(directory.reader(ofBearer: "t1", at: now) == .revoked)
     }
 

@@ -42,25 +42,26 @@ package struct AccessRules: Sendable {
     /// Whether no token is configured. It does not depend on the content of the tokens file, so that an empty file does not
     /// open the service.
     private let hasNoSources: Bool
-    /// Whether no token is required: none is configured, and there is none of the API.
-    package var isOpen: Bool { hasNoSources && !directory.hasReaders }
+    /// Whether no token is required: none is configured, and there was none of the API since the start. The deletion of the last
+    /// one does not open the service.
+    package var isOpen: Bool { hasNoSources && !directory.hadAPITokens }
     /// Without tokens: whether requests under any host name are allowed.
     private let allowsAnyHost: Bool
 
     /// - Parameters:
     ///   - directory: The accepted tokens.
     ///   - signatures: The keys of signed content URLs.
-    ///   - hasNoSources: Whether no token is configured. Without one in the directory, too, no token is required, and only
-    ///     local host names are allowed.
+    ///   - hasNoSources: Whether no token is configured, so that only local host names are allowed. Nil: whether `directory` is
+    ///     empty.
     ///   - allowUnauthenticated: Without tokens, allows requests under any host name.
     package init(
         _ directory: ReaderDirectory = ReaderDirectory(), signatures: ContentSignatures? = nil,
-        hasNoSources: Bool = true,
+        hasNoSources: Bool? = nil,
         allowUnauthenticated: Bool = false
     ) {
         self.directory = directory
         self.signatures = signatures
-        self.hasNoSources = hasNoSources
+        self.hasNoSources = hasNoSources ?? !directory.hasReaders
         allowsAnyHost = allowUnauthenticated
     }
 

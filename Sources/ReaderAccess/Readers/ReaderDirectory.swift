@@ -62,6 +62,7 @@ package final class ReaderDirectory: Sendable {
         /// The tokens of the API, and the number of their changes.
         var api: [APIToken] = []
         var apiVersion = -1
+        var hadAPITokens = false
         var rules: JWTRules?
         var keys = JSONWebKeySet([])
     }
@@ -117,7 +118,9 @@ package final class ReaderDirectory: Sendable {
     /// Replaces the tokens of the API. An earlier version than the present one has no effect.
     package func update(api tokens: [APIToken], version: Int) {
         replace { sources in
-            if version > sources.apiVersion { (sources.api, sources.apiVersion) = (tokens, version) }
+            guard version > sources.apiVersion else { return }
+            (sources.api, sources.apiVersion) = (tokens, version)
+            if !tokens.isEmpty { sources.hadAPITokens = true }
         }
     }
 
@@ -146,6 +149,9 @@ package final class ReaderDirectory: Sendable {
 
     /// All tokens but JSON Web Tokens, in the order of their identifiers.
     package var tokens: [ListedToken] { snapshot.withLock { $0 }.listed }
+
+    /// Whether there was a token of the API since the start.
+    package var hadAPITokens: Bool { snapshot.withLock { $0 }.sources.hadAPITokens }
 
     /// Whether any token, certificate or JWT rule is configured. Without one, requests need no token.
     package var hasReaders: Bool {

@@ -233,3 +233,5 @@ def issued_open(t):
     service.start()
     t.equal(service.send("GET", "/v1/jobs").status, 401, "the status without a token")
     t.equal(service.api("GET", "/v1/jobs", None, made).status, 200, "the status with a token of the API")
+    t.equal(service.api("DELETE", "/v1/tokens/a", None, made).status, 204, "the status of the removal of the last token")
+    t.equal(service.send("GET", "/v1/jobs").status, 401, "the status without a token after it")
