@@ -52,6 +52,7 @@ class Stock:
         catalog = sqlite3.connect(self.store / "catalog.sqlite", isolation_level=None)
         catalog.row_factory = sqlite3.Row
         catalog.create_function("larder_sum", -1, sums.of_row)
+        catalog.create_function("larder_usage", 5, sums.groups)
         catalog.execute("BEGIN")
         pattern = dict(catalog.execute("SELECT * FROM assets").fetchone())
         catalog.execute("DELETE FROM extents")

@@ -1,5 +1,6 @@
-"""Checksums in the format of the catalog: of assets' rows, and of bytes."""
+"""The functions of the catalog's triggers: checksums of rows and bytes, and the groups of the usage."""
 
+import json
 import struct
 
 
@@ -41,3 +42,13 @@ def row_of_one(file, row, length, value):
     """A row of the table `sums`: one block of `length` bytes (64 KiB to 2 MiB), at the beginning of the row's range."""
     body = bytes([0, length & 0x7F | 0x80, length >> 7 & 0x7F | 0x80, length >> 14]) + struct.pack("<I", value)
     return body + struct.pack("<I", crc32c(struct.pack("<qq", file, row) + body))
+
+
+def groups(key, origin, tags, content_type, created_at):
+    """The function `larder_usage` of the catalog's triggers, for keys of origins."""
+    path = key.split("?")[0]
+    ends = [index for index, letter in enumerate(path) if letter == "/" and index > 2][:8]
+    names = [["origin", 0, origin], *(["path", level, path[: end + 1]] for level, end in enumerate(ends))]
+    names += [["tag", 0, tag] for tag in sorted(set(json.loads(tags)))]
+    names += [["type", 0, (content_type or "").split(";")[0].strip().lower()], ["age", 0, str(created_at // 3_600_000)]]
+    return json.dumps(names)

@@ -29,6 +29,8 @@ RULES = {
     "putSchedule": ("repeat", "at", "job", "job.windows", "job.deadlineAt", "job.notBefore", "deadlineSeconds"),
     # Filters of the topic requests.
     "getEvents": ("kind", "origin", "prefix", "assetId", "token", "status", "result", "minSeconds"),
+    # A prefix is a directory of keys; prefix and depth belong to by=path.
+    "getUsage": ("prefix", "depth"),
     # Either a range or a time span with its length; a word or a number.
     "explainRead": ("range", "startSeconds", "seconds", "renditions"),
     # At most 64 combinations of an algorithm and a capacity.
@@ -84,7 +86,8 @@ def local_object(value):
         value["path"] = "/o/demo/" + pick(value["path"])
     if {"origin", "path"} <= value.keys():
         value["origin"] = "demo"
-    marks = [value[name] for name in ("lowWatermark", "highWatermark") if name in value]
+    # Any object may have these members, and the value of any type: only those of a policy are numbers.
+    marks = [value[name] for name in ("lowWatermark", "highWatermark") if isinstance(value.get(name), (int, float))]
     if marks:
         value["highWatermark"] = max(marks)
         value["lowWatermark"] = max(marks) / 2
