@@ -141,8 +141,9 @@ final class FillTransfer: Sendable {
         var peerLimit: Int64?
         var isOver = false
 
-        /// The index of the attempt with the accepted response.
-        var winner: Int? { if case .accepted(let number, _) = response { number } else { nil } }
+        /// The index of the attempt with the accepted response. Not inlined: the optimizer of Swift 6.3.1 fails with "Found outside
+        /// of lifetime use" where this is part of `progress`.
+        @inline(never) var winner: Int? { if case .accepted(let number, _) = response { number } else { nil } }
         /// The body of the accepted response; nil before, and if it is not used.
         var body: Body? { if case .accepted(_, let body) = response { body } else { nil } }
 
