@@ -18,7 +18,7 @@ extension CacheConfiguration {
         }
         changes.removedOrigins = changes.removedOrigins.filter { !isConfigured($0) }
         changes.origins.removeAll { isConfigured($0.value.name) }
-        tokens.adopt(try await context.store.catalog.apply(record, changes))
+        if let stored = try await context.store.catalog.apply(record, changes) { tokens.adopt(stored) }
         let former = origins.all.reduce(into: [:]) { $0[$1.origin.name] = $1.origin.settings.addresses }
         origins.change { state in
             for name in changes.removedOrigins { state.entries[name] = nil }

@@ -136,10 +136,10 @@ extension Catalog {
     }
 
     /// Applies a state of the fleet in one transaction: stores the record with the changes. Their revisions are those of
-    /// the fleet. Returns all tokens of the API.
+    /// the fleet. Returns all tokens of the API; nil: they have not changed.
     @discardableResult package func apply(
         _ record: FleetRecord, _ changes: FleetChanges = FleetChanges()
-    ) async throws(CacheError) -> StoredTokens {
+    ) async throws(CacheError) -> StoredTokens? {
         let secrets = secrets
         return try await write { db in
             for name in changes.removedOrigins {
@@ -160,7 +160,7 @@ extension Catalog {
             try db.execute(
                 sql: "INSERT OR REPLACE INTO meta (name, value) VALUES ('fleet', ?)",
                 arguments: [try RowCoding.json(record)])
-            return try Self.tokens(db)
+            return changes.tokens.isEmpty && changes.removedTokens.isEmpty ? nil : try Self.tokens(db)
         }
     }
 
