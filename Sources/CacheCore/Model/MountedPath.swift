@@ -9,10 +9,11 @@ enum MountedPath {
     /// - a path that leaves the mount, also if only an upstream that treats an encoded slash or a backslash as a
     ///   slash would leave it.
     static func normalized(_ path: String) throws(CacheError) -> String {
+        if isNormal(path.utf8) { return path }
         guard let encoded = PercentEncoding.normalized(path: path) else {
             throw CacheError(.malformedRequest, "The path contains a % without two hex digits; encode it as %25.")
         }
-        guard !encoded.contains("%00") else {
+        guard !PercentEncoding.decoded(encoded).contains(0) else {
             throw CacheError(.malformedRequest, "The path contains a NUL byte (%00).")
         }
         var kept: [Substring] = []
@@ -34,6 +35,23 @@ enum MountedPath {
             }
         }
         return kept.joined(separator: "/")
+    }
+
+    /// Whether the path is in normal form and contains no escape, as most paths.
+    private static func isNormal(_ path: String.UTF8View) -> Bool {
+        /// The length of the segment up to here; nil: it contains more than dots.
+        var dots: Int? = 0
+        for byte in path {
+            guard PercentEncoding.isPlain(inPath: byte) else { return false }
+            switch byte {
+            case UInt8(ascii: "/"):
+                if dots == 1 || dots == 2 { return false }
+                dots = 0
+            case UInt8(ascii: "."): dots = dots.map { $0 + 1 }
+            default: dots = nil
+            }
+        }
+        return dots != 1 && dots != 2
     }
 
     /// Whether the decoded segment contains a `..` between slashes or backslashes.

@@ -7,6 +7,9 @@ package enum PercentEncoding {
         normalized(path.utf8, keeping: pathBytes)
     }
 
+    /// Whether the byte stands unencoded in the normal form of a path. `%` does not.
+    static func isPlain(inPath byte: UInt8) -> Bool { pathBytes[Int(byte)] }
+
     /// The normal form of a query. An incomplete escape is tolerated, because such queries exist: its `%` becomes
     /// `%25`.
     package static func normalized(query: String) -> String {
