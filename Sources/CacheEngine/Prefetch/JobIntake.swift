@@ -6,7 +6,7 @@ import Logging
 ///
 /// Its owner must end it with ``submit(idempotencyKey:fingerprint:)``, ``plan()`` or ``discard()``.
 package struct JobIntake: Sendable {
-    /// The number of items that are checked together.
+    /// The number of items that are checked and added together.
     package static let batch = 500
     /// The largest number of bytes of all lines.
     package static let mostBytes = Int(JobSpools.mostBytesOfJob)
@@ -24,12 +24,27 @@ package struct JobIntake: Sendable {
     /// The number of items.
     package var count: Int { record.items.count }
 
-    /// Adds a batch of items. Throws as ``PrefetchJobs/submit(_:idempotencyKey:)``, and `.payloadTooLarge` and `.overloaded` for
-    /// the size of spool files.
-    package mutating func add(_ items: [CreateJobRequest.Item]) async throws(CacheError) {
-        let limits = jobs.prefetch.limits
-        if let refusal = CreateJobRequest.refusal(of: count + items.count, maxItems: limits.jobItems) { throw refusal }
-        var records = try await jobs.checkedItems(items, from: count, of: order)
+    /// Checks items, several batches at the same time.
+    package struct Check: Sendable {
+        fileprivate let jobs: PrefetchJobs
+        fileprivate let order: CreateJobRequest
+
+        /// The records of items from an index on. Throws as ``PrefetchJobs/submit(_:idempotencyKey:)``.
+        package func records(
+            of items: [CreateJobRequest.Item], from first: Int
+        ) async throws(CacheError) -> [JobItemRecord] {
+            try await jobs.checkedItems(items, from: first, of: order)
+        }
+    }
+
+    package var check: Check { Check(jobs: jobs, order: order) }
+
+    /// Adds a batch of checked items. Throws `.jobTooLarge`, and `.payloadTooLarge` and `.overloaded` for the size of spool
+    /// files.
+    package mutating func add(_ checked: [JobItemRecord]) async throws(CacheError) {
+        let most = jobs.prefetch.limits.jobItems
+        if let refusal = CreateJobRequest.refusal(of: count + checked.count, maxItems: most) { throw refusal }
+        var records = checked
         if let first = record.items.last {
             for place in records.indices { records[place].share(with: first) }
         }
@@ -51,18 +66,6 @@ package struct JobIntake: Sendable {
             }
             return spool
         }
-    }
-
-    /// The error of the first of these items that has one, and its place; nil: they are valid one by one.
-    package func refusal(of items: [CreateJobRequest.Item]) async -> (place: Int, error: CacheError)? {
-        for (place, item) in items.enumerated() {
-            do throws(CacheError) {
-                _ = try await jobs.checkedItems([item], from: count + place, of: order)
-            } catch {
-                return (place, error)
-            }
-        }
-        return nil
     }
 
     /// Creates the job; it is durable when this returns.

@@ -10,14 +10,24 @@ import ReaderAccess
 struct JobLines {
     /// The media type of the body (https://github.com/ndjson/ndjson-spec).
     static let mediaType = "application/x-ndjson"
+    /// The parts of a batch that are checked at the same time.
+    private static let width = 4
+    /// The bytes from which a batch is checked, however few its lines are.
+    private static let mostBytesOfBatch = 1 << 20
+
+    /// A line that is not empty.
+    private struct Line: Sendable {
+        let number: Int
+        let bytes: [UInt8]
+    }
 
     private let jobs: PrefetchJobs
     private let owner: TokenOwner?
-    /// Nil before the first item.
+    /// Nil before the first line.
     private(set) var intake: JobIntake?
-    private var head: JSON?
-    /// The items that are not checked yet, and the numbers of their lines.
-    private var batch: [(line: Int, item: CreateJobRequest.Item)] = []
+    /// The lines that are not checked yet.
+    private var batch: [Line] = []
+    private var bytesOfBatch = 0
     /// The bytes of the line that has not ended.
     private var rest: [UInt8] = []
     private var line = 0
@@ -47,7 +57,8 @@ struct JobLines {
         }
         rest += view
         guard rest.count <= lineLimit else {
-            throw located(CacheError(.payloadTooLarge, "The line is longer than \(lineLimit) bytes."), at: line + 1)
+            let error = CacheError(.payloadTooLarge, "The line is longer than \(lineLimit) bytes.")
+            throw Self.located(error, at: line + 1)
         }
     }
 
@@ -65,46 +76,75 @@ struct JobLines {
         line += 1
         defer { rest.removeAll(keepingCapacity: true) }
         guard rest.contains(where: { ![0x20, 0x09, 0x0D].contains($0) }) else { return }  // an empty line
-        let isFirst = intake == nil && batch.isEmpty && head == nil
+        if intake == nil, try await begin(rest) { return }
+        batch.append(Line(number: line, bytes: rest))
+        bytesOfBatch += rest.count
+        if batch.count >= Self.width * JobIntake.batch || bytesOfBatch >= Self.mostBytesOfBatch { try await check() }
+    }
+
+    /// Begins the job. Returns whether the first line has its members; otherwise it is an item.
+    private mutating func begin(_ first: [UInt8]) async throws -> Bool {
         do throws(CacheError) {
-            switch try CreateJobRequest.Line(JSONParser.parse(rest)) {
-            case .item(let item): batch.append((line, item))
-            case .head(let json):
-                guard isFirst else { throw .invalid("job", "Only the first line can have the members of the job.") }
-                head = json
-                try await begin()
-            }
+            var head: JSON?
+            if case .head(let json) = try CreateJobRequest.Line(JSONParser.parse(first)) { head = json }
+            var order = try CreateJobRequest(head: head)
+            order.owner = owner
+            isDryRun = order.isDryRun
+            intake = try await jobs.intake(order)
+            return head != nil
         } catch {
-            throw located(error, at: line)
+            throw Self.located(error, at: line)
         }
-        if batch.count >= JobIntake.batch { try await check() }
     }
 
-    /// Begins the job with the members of the first line.
-    private mutating func begin() async throws(CacheError) {
-        var order = try CreateJobRequest(head: head)
-        order.owner = owner
-        isDryRun = order.isDryRun
-        intake = try await jobs.intake(order)
-    }
-
-    /// Checks the items of the batch.
+    /// Checks the lines of the batch, several parts at the same time, and adds their items.
     private mutating func check() async throws {
-        guard !batch.isEmpty else { return }
-        if intake == nil { try await begin() }
-        let items = batch.map(\.item)
-        let lines = batch.map(\.line)
-        batch.removeAll(keepingCapacity: true)
+        guard let check = intake?.check, !batch.isEmpty else { return }
+        let first = intake?.count ?? 0
+        let parts = stride(from: 0, to: batch.count, by: JobIntake.batch).map { start in
+            (start: first + start, lines: batch[start..<min(start + JobIntake.batch, batch.count)])
+        }
+        (batch, bytesOfBatch) = ([], 0)
+        let results = await withTaskGroup(of: (Int, Result<[JobItemRecord], CacheError>).self) { group in
+            for (place, part) in parts.enumerated() {
+                group.addTask { (place, await Self.records(of: part.lines, from: part.start, check)) }
+            }
+            return await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+        }
+        for place in parts.indices {
+            if let records = try results[place]?.get() { try await intake?.add(records) }
+        }
+    }
+
+    /// The items of lines; the error of the first invalid one.
+    private static func records(
+        of lines: ArraySlice<Line>, from first: Int, _ check: JobIntake.Check
+    ) async -> Result<[JobItemRecord], CacheError> {
         do throws(CacheError) {
-            try await intake?.add(items)
+            var items: [CreateJobRequest.Item] = []
+            for line in lines { items.append(try item(line)) }
+            return .success(try await check.records(of: items, from: first))
         } catch {
-            guard let refusal = await intake?.refusal(of: items) else { throw error }
-            throw located(refusal.error, at: lines[refusal.place])
+            for (place, line) in lines.enumerated() {
+                do throws(CacheError) {
+                    _ = try await check.records(of: [try item(line)], from: first + place)
+                } catch {
+                    return .failure(located(error, at: line.number))
+                }
+            }
+            return .failure(error)
+        }
+    }
+
+    private static func item(_ line: Line) throws(CacheError) -> CreateJobRequest.Item {
+        switch try CreateJobRequest.Line(JSONParser.parse(line.bytes)) {
+        case .item(let item): return item
+        case .head: throw .invalid("job", "Only the first line can have the members of the job.")
         }
     }
 
     /// The error with the number of its line.
-    private func located(_ error: CacheError, at line: Int) -> CacheError {
+    private static func located(_ error: CacheError, at line: Int) -> CacheError {
         var located = error
         located.message = "Line \(line): \(error.message)"
         return located
