@@ -218,10 +218,29 @@ class Calls:
         expect(len(read.addresses) == 1, f"getOrigin: addresses {read.addresses}")
         self.call("forgetObservations", "other", status=204)
         self.call("closeCircuits", "other", status=204)
+        self.test_origin()
         self.call("deleteOrigin", "other", status=204)
         self.refused("forgetObservations", "other", status=404, code="notFound")
         self.refused("closeCircuits", "other", status=404, code="notFound")
         self.refused("getOrigin", "other", status=404, code="notFound")
+
+    def test_origin(self):
+        order = self.models.OriginTestRequest
+        test = self.call("testOrigin", "demo", body=order(path="one.bin"), kind="OriginTest")
+        expect(test.outcome == "succeeded" and test.status == 206 and test.accepts_ranges, f"testOrigin: {test}")
+        settings = self.models.OriginChange(base_url=self.upstream.url)
+        test = self.call("testOrigin", "fresh", body=order(settings=settings, path="missing.bin"), kind="OriginTest")
+        expect(test.outcome == "refused" and test.status == 404 and test.code == "upstreamRefused", f"testOrigin: {test}")
+        settings.base_url = "http://127.0.0.1:9"
+        test = self.call("testOrigin", "fresh", body=order(settings=settings), kind="OriginTest")
+        expect(test.outcome == "failed" and test.code == "upstreamUnreachable", f"testOrigin: {test}")
+        settings.allow_private_addresses = False
+        test = self.call("testOrigin", "fresh", body=order(settings=settings), kind="OriginTest")
+        expect(test.outcome == "failed" and test.code == "upstreamForbidden", f"testOrigin: {test}")
+        self.refused("testOrigin", "fresh", body=order(), status=404, code="notFound")
+        settings.base_url = "ftp://media"
+        refused = self.refused("testOrigin", "fresh", body=order(settings=settings), status=422, code="invalidField")
+        expect(refused.field == "settings.baseURL", f"testOrigin: {refused.field}")
 
     def patch_origin(self):
         before = self.call("getOrigin", "demo", kind="Origin").to_dict()
@@ -513,6 +532,14 @@ class Calls:
         self.refused("putPolicy", body=change(), if_match='"999"', status=412, code="preconditionFailed")
         after = self.call("putPolicy", body=change(), if_match=revision, kind="Policy").to_dict()
         expect(after == before, "putPolicy: not the defaults")
+        plan = self.models.PolicyPlanRequest
+        empty = self.call("planPolicy", body=plan(), kind="PolicyPlan")
+        expect(empty.freed_bytes == 0 and empty.items == [], f"planPolicy: {empty}")
+        tight = change(capacity_bytes=1 << 24, high_watermark=0.0002, low_watermark=0.0001, grace_seconds=0)
+        small = self.call("planPolicy", body=plan(policy=tight), kind="PolicyPlan")
+        expect(0 < small.freed_bytes <= small.used_bytes and small.items[0].reason == "capacity", f"planPolicy: {small}")
+        wrong = self.refused("planPolicy", body=plan(policy=change(high_watermark=2)), status=422, code="invalidField")
+        expect(wrong.field == "policy.highWatermark", f"planPolicy: {wrong.field}")
         curve = self.call("getPolicyCurve", window_seconds=3600, kind="PolicyCurve")
         expect(curve.algorithm == "s3fifo", "getPolicyCurve: another algorithm")
         algorithm = self.models.EvictionAlgorithm.LRU
@@ -623,6 +650,8 @@ class Calls:
             ("POST", "/v1/evictions", "EvictRequest", {"freeBytes": 0, "dryRun": True}),
             ("POST", "/v1/scrubs", "ScrubRequest", {"assetId": self.two}),
             ("POST", "/v1/policy/simulations", "SimulationRequest", {}),
+            ("POST", "/v1/policy/plans", "PolicyPlanRequest", {}),
+            ("POST", "/v1/origins/demo/test", "OriginTestRequest", {}),
         ):
             if name not in self.document["components"]["schemas"]:
                 continue

@@ -33,6 +33,9 @@ RULES = {
     "getUsage": ("prefix", "depth"),
     # Either a range or a time span with its length; a word or a number.
     "explainRead": ("range", "startSeconds", "seconds", "renditions"),
+    # The rules of origins and of the policy, and the names of origins.
+    "testOrigin": ("settings", "settings.headers", "settings.tls", "settings.auth", "settings.resolve", "settings.redirectHosts", "name"),
+    "planPolicy": ("originQuotas", "policy"),
     # At most 64 combinations of an algorithm and a capacity.
     "simulatePolicies": ("capacities",),
 }
@@ -135,6 +138,10 @@ def before_call(context, case, kwargs):
         if isinstance(case.body, dict) and operation in ("putOrigin", "patchOrigin"):
             # The name is the path's.
             case.body.pop("name", None)
+        if isinstance(case.body, dict) and operation == "testOrigin" and isinstance(case.body.get("settings"), dict):
+            case.body["settings"].pop("name", None)
+        if isinstance(case.body, dict) and operation == "planPolicy" and isinstance(case.body.get("originQuotas"), dict):
+            case.body["originQuotas"] = {"demo": quota for quota in case.body["originQuotas"].values()}
     if isinstance(case.body, str) and case.media_type == "application/x-ndjson" and is_positive(case, ParameterLocation.BODY):
         case.body = '{"job": {"label": "lines"}}\n{"origin": "demo", "path": "one.bin"}\n'
     if case.headers and "wait" in str(case.headers.get("Prefer", "")):

@@ -104,6 +104,9 @@ import Testing
         ("Fleet", [Samples.fleet.json]),
         ("SimulationResults", [SimulationDocument(Samples.simulations).json]),
         ("SimulationResult", SimulationDocument(Samples.simulations).json["items"]?.array ?? []),
+        ("PolicyPlan", [PolicyPlanDocument(Samples.policyPlan).json]),
+        ("PolicyPlanItem", PolicyPlanDocument(Samples.policyPlan).json["items"]?.array ?? []),
+        ("OriginTest", Samples.originTests.map { OriginTestDocument($0).json }),
         ("PolicyCurve", [PolicyCurveDocument(Samples.curve).json]), ("ByteRun", [RangeDocument(0..<1).json]),
         ("Scrub", [Samples.scrub, ScrubReport(id: "s", startedAt: Samples.time)].map { ScrubDocument($0).json }),
         ("LoadFigures", [Self.stats["load"] ?? .null]),
@@ -147,7 +150,8 @@ import Testing
             ("PlayRequest", PlayRequest.keys),
             ("EvictRequest", EvictRequest.keys), ("PurgeRequest", PurgeRequest.members),
             ("ScrubRequest", ScrubRequest.keys), ("SignatureRequest", SignatureRequest.keys),
-            ("SimulationRequest", SimulationRequest.keys),
+            ("SimulationRequest", SimulationRequest.keys), ("PolicyPlanRequest", PolicyPlanRequest.keys),
+            ("OriginTestRequest", OriginTestRequest.keys),
         ]
         for (name, keys) in bodies { #expect(document.properties(of: name) == Set(keys), "\(name)") }
     }
@@ -206,6 +210,9 @@ import Testing
         _ = try EvictRequest(example("EvictRequest"))
         _ = try PurgeRequest(example("PurgeRequest"))
         _ = try SimulationRequest(example("SimulationRequest"), under: PolicySettings())
+        let demo = Origin(name: "demo", settings: OriginSettings(baseURL: "https://media.example.com"))
+        _ = try PolicyPlanRequest(example("PolicyPlanRequest"), over: PolicySettings(), [demo])
+        _ = try OriginTestRequest(example("OriginTestRequest"), name: "demo", present: nil)
         _ = try ScrubRequest(example("ScrubRequest"))
         for order in try #require(document.schema("SignatureRequest")["examples"]).array {
             _ = try SignatureRequest(order, at: Samples.time)

@@ -46,8 +46,7 @@ package struct ScheduleRequest: Sendable {
             guard !request.isDryRun else { throw .invalid("dryRun", "A schedule starts jobs: remove dryRun.") }
             return request
         } catch {
-            guard case .invalidField(let name) = error.code else { throw error }
-            throw CacheError(.invalidField(name.isEmpty ? "job" : "job.\(name)"), error.message, cause: error.cause)
+            throw error.below("job")
         }
     }
 }

@@ -28,6 +28,15 @@ struct PolicyController: Controller {
             let window = try query.seconds("windowSeconds", in: 1...315_360_000) ?? .seconds(7 * 86400)
             return .json(PolicyCurveDocument(await controller.simulator.policyCurve(within: window)))
         },
+        Route(.post, "/v1/policy/plans", .scope(.read)) { controller, request, _ in
+            let policy = controller.configuration.policy.settings
+            let origins = controller.configuration.mountedOrigins().map(\.origin)
+            let order = try await request.json(upTo: controller.limits.bodyBytes) { json, _ in
+                try PolicyPlanRequest(json, over: policy, origins)
+            }
+            let quotas = try controller.configuration.quotas(planning: order.policy, order.originQuotas)
+            return .json(PolicyPlanDocument(try await controller.cache.evictions.plan(order.policy, quotas)))
+        },
         Route(.post, "/v1/policy/simulations", .scope(.read)) { controller, request, _ in
             let policy = controller.configuration.policy.settings
             let order = try await request.json(upTo: controller.limits.bodyBytes) { json, _ in

@@ -79,8 +79,7 @@ struct ScheduleController: Controller {
         do throws(CacheError) {
             try await jobs.check(order.job)
         } catch {
-            guard case .invalidField(let field) = error.code else { throw error }
-            throw CacheError(.invalidField("job.\(field)"), error.message, cause: error.cause)
+            throw error.below("job")
         }
         let schedule = JobSchedule(
             name: name, repeat: order.repeat, isEnabled: order.isEnabled, deadline: order.deadline, job: order.text,

@@ -53,6 +53,14 @@ package struct CacheError: Error, Sendable {
     package static func invalid(_ field: String, _ reason: String) -> CacheError {
         CacheError(.invalidField(field), reason)
     }
+
+    /// The same error of a document that is a member of another one: the name of an invalid field gets the member before it.
+    package func below(_ member: String) -> CacheError {
+        guard case .invalidField(let field) = code else { return self }
+        var error = self
+        error.code = .invalidField(field.isEmpty || field == "(body)" ? member : "\(member).\(field)")
+        return error
+    }
 }
 
 extension CacheError: CustomStringConvertible {

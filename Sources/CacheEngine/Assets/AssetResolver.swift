@@ -109,6 +109,15 @@ struct AssetResolver: Sendable {
         return target(named ?? mounted, settings: origin.settings, url: try upstream.parse(url: text))
     }
 
+    /// The target of a test of an origin that need not be mounted; without a path: its base URL.
+    func tested(_ origin: Origin, _ path: String?) throws(CacheError) -> AssetTarget {
+        if let path { return try mounted(origin, path, key: nil) }
+        let (key, url) = ("/o/\(origin.name)/", try upstream.parse(url: origin.settings.baseURL))
+        return AssetTarget(
+            id: AssetID(naming: key), key: key, originName: origin.name, settings: origin.settings, url: url.text,
+            path: url.path)
+    }
+
     /// The key of an asset; nil if there is none with this identifier.
     func key(of id: AssetID) async throws(CacheError) -> String? {
         if let record = context.openAssets[id]?.record { return record.key }

@@ -482,11 +482,15 @@ package final class AssetCache: Sendable {
         let uptime = context.uptime()
         expiredAt.withLock { $0 = uptime }
         try await endPins(at: now)
-        if let maxIdle = policy.maxIdle {
-            try await expire(.lastAccess, before: now - maxIdle, because: .idle) { $0.lastAccessAt }
-        }
-        if let maxAge = policy.maxAge {
-            try await expire(.createdAt, before: now - maxAge, because: .age) { $0.createdAt }
+        let expired = ExpiredAssets(catalog: context.store.catalog)
+        try await expired.each(under: policy, at: now) { (page) async throws(CacheError) in
+            // An asset in use is checked again in the next round.
+            let idle = page.filter { !evictor.isInUse($0.id) }
+            guard let reason = idle.first?.reason else { return }
+            try await evictor.remove(
+                idle.map(\.id), because: reason,
+                telling: CacheError(.assetChanged, "The asset exceeded the maxIdle or maxAge of the policy."))
+            context.counters.evicted(segments: idle.count, bytes: idle.reduce(0) { $0 + $1.cachedBytes })
         }
     }
 
@@ -509,28 +513,6 @@ package final class AssetCache: Sendable {
                 return ((), [])
             }
         }
-    }
-
-    /// Removes the unpinned assets with a `time` before `limit` that are not in use.
-    private func expire(
-        _ sort: AssetQuery.Sort, before limit: Timestamp, because reason: EvictionReason,
-        _ time: (AssetRecord) -> Timestamp
-    ) async throws(CacheError) {
-        var cursor: String?
-        repeat {
-            let query = AssetQuery(isPinned: false, sort: sort, isDescending: false, limit: 200, cursor: cursor)
-            let page = try await context.store.catalog.assetPage(query)
-            let old = page.items.filter { time($0.record) < limit }
-            // An asset in use is checked again in the next round.
-            let idle = old.filter { item in !evictor.isInUse(item.record.id) }
-            if !idle.isEmpty {
-                try await evictor.remove(
-                    idle.map(\.record.id), because: reason,
-                    telling: CacheError(.assetChanged, "The asset exceeded the maxIdle or maxAge of the policy."))
-                context.counters.evicted(segments: idle.count, bytes: idle.reduce(0) { $0 + $1.cachedBytes })
-            }
-            cursor = old.count == page.items.count ? page.nextCursor : nil
-        } while cursor != nil
     }
 
     /// Ends a bucket of the live statistics at the end of each second of the wall clock.

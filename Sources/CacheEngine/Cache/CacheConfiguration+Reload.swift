@@ -71,11 +71,6 @@ extension CacheConfiguration {
     static func naming(
         _ group: String, _ body: () async throws(CacheError) -> Void
     ) async throws(CacheError) {
-        do {
-            try await body()
-        } catch {
-            guard case .invalidField(let field) = error.code else { throw error }
-            throw CacheError(.invalidField("\(group).\(field)"), error.message, cause: error.cause)
-        }
+        do { try await body() } catch { throw error.below(group) }
     }
 }

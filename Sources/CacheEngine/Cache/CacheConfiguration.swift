@@ -38,6 +38,24 @@ package final class CacheConfiguration: Sendable {
         return revised
     }
 
+    /// The quotas that would be in force with a policy, and with other quotas of origins. Throws `.invalidField` with the
+    /// setting that cannot be in force.
+    package func quotas(
+        planning settings: PolicySettings, _ originQuotas: [String: Quota]
+    ) throws(CacheError) -> [QuotaOwner: Quota] {
+        try settings.validate()
+        var planned = origins.all.map(\.origin)
+        for (name, quota) in originQuotas {
+            guard let place = planned.firstIndex(where: { $0.name == name }) else {
+                throw .invalid("originQuotas.\(name)", "There is no origin named \(name).")
+            }
+            planned[place].settings.quota = quota
+        }
+        let quotas = quotas(under: settings, planned)
+        try settings.checkMinimums(of: quotas, field: originQuotas.isEmpty ? "policy" : "originQuotas")
+        return quotas
+    }
+
     /// Throws `.invalidField` with the setting for which the policy cannot be in force.
     func check(_ settings: PolicySettings) throws(CacheError) {
         try settings.validate()
@@ -142,7 +160,7 @@ package final class CacheConfiguration: Sendable {
     }
 
     /// Throws `.invalidField` with the setting for which the origin cannot be mounted.
-    func check(_ origin: Origin) async throws(CacheError) {
+    package func check(_ origin: Origin) async throws(CacheError) {
         guard Origin.isValid(name: origin.name) else {
             throw .invalid(
                 "name",

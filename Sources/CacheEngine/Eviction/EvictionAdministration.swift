@@ -73,7 +73,7 @@ package struct EvictionAdministration: Sendable {
     }
 
     /// The key and the origin of an asset; both are empty if the asset is unknown.
-    private func name(of id: AssetID) async throws(CacheError) -> (key: String, origin: String) {
+    func name(of id: AssetID) async throws(CacheError) -> (key: String, origin: String) {
         if let asset = context.openAssets[id] { return (asset.target.key, asset.target.originName) }
         let record = try await context.store.catalog.asset(id)?.record
         return (record?.key ?? "", record?.origin ?? "")

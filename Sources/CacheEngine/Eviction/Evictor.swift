@@ -168,7 +168,7 @@ struct Evictor: Sendable {
     }
 
     /// The segments with bytes that are pinned: leased, about to be sent to readers, or being fetched.
-    private func busy(on grid: SegmentGrid) -> Set<SegmentID> {
+    func busy(on grid: SegmentGrid) -> Set<SegmentID> {
         context.openAssets.all.reduce(into: []) { busy, asset in
             let runs = asset.look { state in
                 state.ledger.busy.runs.flatMap { state.ledger.extents.runs(in: $0) }

@@ -16,7 +16,8 @@ import Testing
     ]
     /// Routes that change something and need the scope `read` only.
     private static let harmless: Set<String> = [
-        "POST /v1/probe", "POST /v1/list", "POST /v1/policy/simulations", "POST /v1/events/tickets",
+        "POST /v1/probe", "POST /v1/list", "POST /v1/policy/plans", "POST /v1/policy/simulations",
+        "POST /v1/events/tickets",
     ]
     /// Reading routes that need the scope `admin`.
     private static let confidential: Set<String> = [

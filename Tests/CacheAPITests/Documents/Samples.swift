@@ -254,6 +254,18 @@ enum Samples {
                             purges: 3,
                             capacityBytes: 10, usedBytes: 5, at: time)
                     ]), at: time)))
+    static let policyPlan = PolicyPlan(
+        usedBytes: 9, freedBytes: 5, assets: 1,
+        entries: [PolicyPlan.Entry(assetID: id, key: "/o/demo/a", origin: "demo", bytes: 5, reason: .capacity)])
+    static let originTests = [
+        OriginTest(
+            outcome: .succeeded, url: "http://a/b",
+            head: UpstreamHead(status: 206, headers: ["Content-Range": "bytes 0-0/9", "Content-Type": "video/mp4"]),
+            error: nil, timings: timings),
+        OriginTest(
+            outcome: .failed, url: "http://a/b", head: nil, error: CacheError(.upstreamUnreachable(), "No answer."),
+            timings: TransferTimings()),
+    ]
     static let simulations = SimulationResults(
         window: .seconds(60), reads: 3, sampleShare: 0.5,
         simulations: [SimulationResult(of: ReadTrace(epoch: time), since: time, under: .lru, capacityBytes: 1 << 20)],

@@ -30,6 +30,7 @@ struct OriginController: Controller {
             try await controller.cache.deleteOrigin(name, if: precondition)
             return Response(status: .noContent)
         },
+        Route(.post, "/v1/origins/{name}/test", .scope(.admin)) { try await $0.test($1, $2) },
         Route(.delete, "/v1/origins/{name}/observations", .scope(.admin)) { controller, _, context in
             try controller.configuration.forgetObservations(of: context.parameter("name"))
             return Response(status: .noContent)
@@ -44,6 +45,22 @@ struct OriginController: Controller {
     private func document(_ origin: Origin, _ context: APIContext) -> OriginDocument {
         OriginDocument(
             origin, configuration.report(on: origin), isForAdmin: context.reader?.permits(.admin) ?? true)
+    }
+
+    /// Requests a file with the given settings, or those of the mounted origin, and keeps nothing.
+    private func test(_ request: Request, _ context: APIContext) async throws -> Response {
+        let name = try context.parameter("name")
+        let (present, order) = try await request.json(upTo: limits.bodyBytes) { [configuration] json, _ in
+            let present = configuration.mountedOrigins().first { $0.origin.name == name }?.origin
+            return (present, try OriginTestRequest(json, name: name, present: present?.settings))
+        }
+        let settings = try order.settings ?? configuration.origin(name).origin.settings
+        let origin = Origin(name: name, settings: settings)
+        try await configuration.check(origin)
+        let test = try await whileClientStays(context.presence) { [prober = cache.prober] () async throws(CacheError) in
+            try await prober.test(origin, path: order.path, present: present)
+        }
+        return .json(OriginTestDocument(test))
     }
 
     /// Creates or replaces an origin, if the request's conditions hold.
