@@ -10,11 +10,11 @@ struct ReaderFiguresTests {
         let figures = ReaderFigures()
         figures.add(to: "b", requests: 1, bytes: 10)
         figures.add(to: "a", requests: 2, bytes: 5, bytesFromCache: 3)
-        figures.counter(for: "b").add(bytes: 1, bytesFromCache: 1)
+        figures.counter(for: "b").add(bytes: 1, bytesFromCache: 1, errors: 2)
         #expect(
             figures.snapshot() == [
                 ReaderUsage(token: "a", requests: 2, bytes: 5, bytesFromCache: 3),
-                ReaderUsage(token: "b", requests: 1, bytes: 11, bytesFromCache: 1),
+                ReaderUsage(token: "b", requests: 1, bytes: 11, bytesFromCache: 1, errors: 2),
             ])
     }
 

@@ -10,6 +10,10 @@ extension Figure<ReaderUsage> {
         Figure(
             "reader_bytes_saved_total", .bytes, "Body bytes sent to each token from the cache", "bytesFromCache",
             \.bytesFromCache),
+        Figure(
+            "reader_errors_total", .count,
+            "Content requests of each token answered with a status of 400 or more",
+            "errors", \.errors),
     ]
 }
 
@@ -44,9 +48,10 @@ extension [ReaderUsage] {
     package func csv(pricePerGigabyte price: Double?) -> String {
         let rows = map { usage in
             let cost = usage.bytesFromCache.cost(at: price).map { "\($0)" } ?? ""
-            return "\(Self.field(usage.token)),\(usage.requests),\(usage.bytes),\(usage.bytesFromCache),\(cost)"
+            return
+                "\(Self.field(usage.token)),\(usage.requests),\(usage.bytes),\(usage.bytesFromCache),\(cost),\(usage.errors)"
         }
-        return (["token,requests,bytes,bytesFromCache,savedCost"] + rows).map { $0 + "\r\n" }.joined()
+        return (["token,requests,bytes,bytesFromCache,savedCost,errors"] + rows).map { $0 + "\r\n" }.joined()
     }
 
     /// A field; in quotation marks if it contains a separator. An apostrophe keeps spreadsheets from evaluating it.
@@ -69,6 +74,7 @@ extension [ReaderUsage] {
                 other.requests += usage.requests
                 other.bytes += usage.bytes
                 other.bytesFromCache += usage.bytesFromCache
+                other.errors += usage.errors
             }
             rows.append(other)
         }

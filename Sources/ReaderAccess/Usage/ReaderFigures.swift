@@ -10,12 +10,16 @@ package struct ReaderUsage: Hashable, Sendable {
     package var bytes: Int64
     /// Those of them that came from the cache.
     package var bytesFromCache: Int64
+    /// Requests that were answered with a status of 400 or more.
+    package var errors: Int64
     /// Whether the reader has series of its own in metrics. It keeps them until the end of the process.
     package var isLabelled: Bool
 
-    package init(token: String, requests: Int64, bytes: Int64, bytesFromCache: Int64, isLabelled: Bool = true) {
+    package init(
+        token: String, requests: Int64, bytes: Int64, bytesFromCache: Int64, errors: Int64 = 0, isLabelled: Bool = true
+    ) {
         (self.token, self.requests, self.bytes) = (token, requests, bytes)
-        (self.bytesFromCache, self.isLabelled) = (bytesFromCache, isLabelled)
+        (self.bytesFromCache, self.errors, self.isLabelled) = (bytesFromCache, errors, isLabelled)
     }
 }
 
@@ -30,6 +34,7 @@ package final class ReaderFigures: Sendable {
         private let requests = Atomic<Int64>(0)
         private let bytes = Atomic<Int64>(0)
         private let bytesFromCache = Atomic<Int64>(0)
+        private let errors = Atomic<Int64>(0)
 
         fileprivate init(_ token: String, isLabelled: Bool) {
             self.token = token
@@ -37,16 +42,18 @@ package final class ReaderFigures: Sendable {
         }
 
         /// Adds to the counters.
-        package func add(requests: Int64 = 0, bytes: Int64 = 0, bytesFromCache: Int64 = 0) {
+        package func add(requests: Int64 = 0, bytes: Int64 = 0, bytesFromCache: Int64 = 0, errors: Int64 = 0) {
             if requests != 0 { self.requests.wrappingAdd(requests, ordering: .relaxed) }
             if bytes != 0 { self.bytes.wrappingAdd(bytes, ordering: .relaxed) }
             if bytesFromCache != 0 { self.bytesFromCache.wrappingAdd(bytesFromCache, ordering: .relaxed) }
+            if errors != 0 { self.errors.wrappingAdd(errors, ordering: .relaxed) }
         }
 
         fileprivate var usage: ReaderUsage {
             ReaderUsage(
                 token: token, requests: requests.load(ordering: .relaxed), bytes: bytes.load(ordering: .relaxed),
-                bytesFromCache: bytesFromCache.load(ordering: .relaxed), isLabelled: isLabelled)
+                bytesFromCache: bytesFromCache.load(ordering: .relaxed), errors: errors.load(ordering: .relaxed),
+                isLabelled: isLabelled)
         }
     }
 
@@ -91,15 +98,17 @@ package final class ReaderFigures: Sendable {
     }
 
     /// Adds to the counters of a reader.
-    package func add(to id: String, requests: Int64 = 0, bytes: Int64 = 0, bytesFromCache: Int64 = 0) {
-        counter(for: id).add(requests: requests, bytes: bytes, bytesFromCache: bytesFromCache)
+    package func add(
+        to id: String, requests: Int64 = 0, bytes: Int64 = 0, bytesFromCache: Int64 = 0, errors: Int64 = 0
+    ) {
+        counter(for: id).add(requests: requests, bytes: bytes, bytesFromCache: bytesFromCache, errors: errors)
     }
 
     /// The counters of all readers, sorted by id; `(other)` only after its first use.
     package func snapshot() -> [ReaderUsage] {
         var usages = shards.flatMap { shard in shard.counters.withLock { $0.values.map(\.usage) } }
         let rest = otherCounter.usage
-        if rest.requests != 0 || rest.bytes != 0 || rest.bytesFromCache != 0 { usages.append(rest) }
+        if rest.requests != 0 || rest.bytes != 0 || rest.bytesFromCache != 0 || rest.errors != 0 { usages.append(rest) }
         return usages.sorted { $0.token < $1.token }
     }
 

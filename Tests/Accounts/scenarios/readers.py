@@ -362,6 +362,7 @@ def tokens_figures(t):
         entry = shown.get(name, {})
         t.equal((entry.get("requests"), entry.get("bytes")), (requests, count), f"requests and bytes of {name}")
         t.equal(entry.get("bytesFromCache"), cached, f"bytesFromCache of {name}")
+        t.equal(entry.get("errors"), 0, f"errors of {name}")
         t.check("savedCost" in entry, f"savedCost of {name} is missing")
         for metric, value in (("requests", requests), ("bytes", count), ("bytes_saved", cached)):
             found = service.metric(f"larder_reader_{metric}_total", token=name)

@@ -74,13 +74,15 @@ import Testing
             let range: HeaderList = ["Authorization": "Bearer two", "Range": "bytes=0-9"]
             #expect(try await service.call("GET", "/o/media/a.mp4", range).status == 206)
             #expect(try await service.call("HEAD", "/o/media/a.mp4", Self.bearer("two")).status == 200)
+            #expect(try await service.call("HEAD", "/o/media/none.mp4", Self.bearer("two")).status == 404)
             #expect(try await service.call("GET", "/o/media/a.mp4", Self.bearer("none")).status == 401)
             let counted = try await eventually {
                 let stats = try await service.call("GET", "/v1/stats", Self.bearer("boss")).json()
                 let readers = stats["readers"]?.array ?? []
-                return readers.map { [$0["token"], $0["requests"], $0["bytes"], $0["bytesFromCache"]] } == [
-                    ["one", 5, 5000, 4000], ["two", 2, 10, 10],
-                ]
+                return readers.map { [$0["token"], $0["requests"], $0["bytes"], $0["bytesFromCache"], $0["errors"]] }
+                    == [
+                        ["one", 5, 5000, 4000, 0], ["two", 3, 10, 10, 1],
+                    ]
             }
             #expect(counted)
             let metrics = try await service.call("GET", "/metrics", Self.bearer("boss")).text
