@@ -36,13 +36,14 @@ if __name__ == "__main__":
 
 from playwright.sync_api import expect, sync_playwright  # noqa: E402
 
-from stage import ADMIN, HOSTILE, LIMITED_READ, LIMITED_WRITE, POLICY, PREFIXES, READ, WRITE, Fleet, Stage, Visit  # noqa: E402
+import lists  # noqa: E402
+from stage import ADMIN, HOSTILE, LIMITED_READ, LIMITED_WRITE, POLICY, PREFIXES, READ, WRITE, Fleet, Stage, Visit, button, panel, row  # noqa: E402
 
 ROUTES = {
     "": "Overview", "assets": "Assets", "jobs": "Jobs", "fills": "Fills", "policy": "Policy", "origins": "Origins",
     "problems": "Problems", "requests": "Requests", "readers": "Readers",
 }  # fmt: skip
-BYTES_LIMIT = 104 << 10
+BYTES_LIMIT = 144 << 10
 PICTURE_LIMIT = 100_000
 PURGE = ["POST /v1/purges", "GET /v1/purges/{planId}", "POST /v1/purges/{planId}/commit"]
 PATCH = ["PATCH /v1/assets/{assetId}"]
@@ -54,24 +55,11 @@ ACTIONS = {
         "Read the media index": ["GET /v1/assets/{assetId}/media"],
     },
     "jobs/JOB": {"Retry": ["POST /v1/jobs/{jobId}/retry"], "Cancel": ["DELETE /v1/jobs/{jobId}"]},
-    "readers": {"New token…": ["POST /v1/tokens"]}, "fills": {"Stop": ["DELETE /v1/fills/{fillId}"], "Explain": ["GET /v1/explain"]},
+    "readers": {"New token…": ["POST /v1/tokens"]}, "origins": {"Reload the configuration": ["POST /v1/configuration/reload"]}, "fills": {"Stop": ["DELETE /v1/fills/{fillId}"], "Explain": ["GET /v1/explain"]},
 }  # fmt: skip
 SCOPES = {
     READ: "read only", WRITE: "write", ADMIN: "admin", LIMITED_READ: "read only, limited", LIMITED_WRITE: "write, limited",
 }  # fmt: skip
-
-
-def button(place, name):
-    return place.get_by_role("button", name=name, exact=True)
-
-
-def panel(page, title):
-    heading = page.get_by_role("heading", name=title, exact=True, level=2)
-    return page.locator("section.panel").filter(has=heading)
-
-
-def row(place, text):
-    return place.locator("tbody tr").filter(has_text=text)
 
 
 def check_files(stage, _):
@@ -324,13 +312,12 @@ def check_assets(stage, visit):
         expect(assets.locator(".pager")).to_contain_text("page 2")
         button(assets, "Previous").click()
         expect(button(assets, "Previous")).to_be_disabled()
-        page.get_by_label("Key prefix, URL or asset ID").fill("/o/media/part0")
-        page.get_by_label("Sort by").select_option("key")
-        page.get_by_label("Order").select_option("asc")
+        page.get_by_label("Name, part of a name, URL or ID").fill("/o/media/part0")
         button(page, "Search").click()
+        button(assets, "Key").click()
         expect(assets.locator("tbody tr")).to_have_count(10)
         expect(assets.locator("tbody tr").first).to_contain_text("part00.bin")
-        page.get_by_label("Key prefix, URL or asset ID").fill(asset)
+        page.get_by_label("Name, part of a name, URL or ID").fill(asset)
         button(page, "Search").click()
         expect(page.get_by_role("heading", name="/o/media/film.mp4")).to_be_visible()
 
@@ -389,8 +376,6 @@ def check_assets(stage, visit):
         button(dialog, "Plan (dry run)").click()
         expect(dialog.get_by_role("alert")).not_to_be_empty()
         button(dialog, "Cancel").click()
-        view.go(f"assets/{'0' * 32}", "Asset")
-        expect(panel(page, "Properties").locator(".note")).to_contain_text("There is no asset")
         view.go("assets?find=/o/media/none", "Assets")
         expect(panel(page, "Assets")).to_contain_text("No asset meets the conditions.")
         view.expect_message("422")
@@ -484,6 +469,10 @@ def check_readers(stage, visit):
         dialog.get_by_label("Name").fill("page-made")
         dialog.get_by_label("Path prefixes").fill("/o/media/")
         dialog.get_by_label("Validity").fill("30")
+        dialog.get_by_label("Your access token").fill("wrong")
+        button(dialog, "Create").click()
+        expect(dialog.locator(".problem")).not_to_be_empty()
+        dialog.get_by_label("Your access token").fill(ADMIN)
         button(dialog, "Create").click()
         secret = page.locator("output.secret").inner_text()
         assert stage.call("GET", "/o/media/part01.bin", token=secret)[0] == 200, "the new token is refused"
@@ -495,12 +484,23 @@ def check_readers(stage, visit):
         button(readers, "New token…").click()
         dialog = page.get_by_role("dialog")
         dialog.get_by_label("Name").fill("page-made")
+        dialog.get_by_label("Your access token").fill(ADMIN)
         button(dialog, "Create").click()
         expect(dialog.locator(".problem")).to_contain_text("choose another id")
         view.expect_message("409")
+        view.expect_message("401")
         button(dialog, "Cancel").click()
+        stage.call("GET", "/o/media/none.bin", token=secret)
+        expect(made.locator("td[data-title=Bytes]")).to_have_text(re.compile(r"^64\S* KiB$"))
+        expect(made.locator("td[data-title=Errors]")).to_have_text("1")
+        expect(made.locator("td[data-title=Rate]")).to_contain_text("/s")
+        button(readers, "Bytes").click()
+        expect(readers.locator("tbody tr").first).to_contain_text("page-made")
         button(made, "Revoke…").click()
         button(page.get_by_role("dialog"), "Revoke").click()
+        expect(page.get_by_label("Your access token")).to_be_focused()
+        page.keyboard.type(ADMIN)
+        page.keyboard.press("Enter")
         expect(made).to_have_count(0)
         assert stage.call("GET", "/o/media/part01.bin", token=secret)[0] == 401, "the revoked token is accepted"
 
@@ -637,11 +637,11 @@ def check_policy(stage, visit):
         page = view.go("policy", "Policy")
         expect(panel(page, "In force")).to_contain_text("64 MiB")
         curve = panel(page, "Miss ratio and simulation")
-        expect(curve.locator("path.line")).to_have_count(1)
+        expect(curve.locator("svg:not(.sample) path.line")).to_have_count(1)
         curve.get_by_label("sieve").check()
         curve.get_by_label("Capacity, GiB").fill("0.0625")
         button(curve, "Simulate").click()
-        expect(curve.locator("path.line")).to_have_count(3)
+        expect(curve.locator("svg:not(.sample) path.line")).to_have_count(3)
         expect(row(curve, "sieve")).to_contain_text("%")
         expect(row(panel(page, "Next to be evicted"), "/o/media/").first).to_be_visible()
         expect(row(panel(page, "Quotas"), "media")).to_contain_text("32 MiB")
@@ -654,14 +654,19 @@ def check_origins(stage, visit):
     stage.read("slow/part33.bin")
     with visit(ADMIN) as view:
         page = view.go("origins", "Origins")
-        media = panel(page, "media")
-        expect(media).to_contain_text("circuit closed")
-        expect(media).to_contain_text(re.compile(r"First byte, p95\s*≤ "))
-        media.get_by_text("Settings").click()
-        expect(media).to_contain_text("Read ahead16 MiB")
+        origins = panel(page, "Origins")
+        expect(row(origins, "media")).to_contain_text("closed")
         for number in range(4):
             stage.call("GET", f"/o/dead/{number}.mp4")
-        expect(panel(page, "dead")).to_contain_text("circuit open")
+        expect(row(origins, "dead")).to_contain_text("open")
+        expect(row(origins, "dead")).to_contain_text("upstreamUnreachable")
+        row(origins, "media").get_by_role("link").click()
+        expect(page.get_by_role("heading", name="media", level=1)).to_be_visible()
+        expect(panel(page, "State")).to_contain_text("circuit closed")
+        expect(panel(page, "State")).to_contain_text(re.compile(r"First byte, p95\s*\d"))
+        expect(panel(page, "Settings")).to_contain_text("Read ahead16 MiB")
+        button(view.go("origins", "Origins"), "Reload the configuration").click()
+        expect(page.locator("#messages")).to_contain_text("Changed: nothing")
         view.go("", "Overview")
         expect(panel(page, "Health")).to_contain_text("circuit open")
         view.go("problems", "Problems")
@@ -776,7 +781,7 @@ def check_access(stage, visit):
 #: The name of the focused element, and the style of its outline.
 FOCUS = """() => {
   const element = document.activeElement;
-  return [element.innerText || element.labels?.[0]?.innerText || "", getComputedStyle(element).outlineStyle];
+  return [element.textContent || element.labels?.[0]?.textContent || "", getComputedStyle(element).outlineStyle];
 }"""
 
 
@@ -812,7 +817,7 @@ def check_keyboard(stage, visit):
         press("Enter")
         expect(page.get_by_role("heading", level=1)).to_have_text("Assets")
         expect(page.locator("#main")).to_be_focused()
-        walk("Key prefix, URL or asset ID")
+        walk("Name, part of a name, URL or ID")
         page.keyboard.type("/o/media/film")
         press("Enter")
         expect(panel(page, "Assets").locator("tbody tr")).to_have_count(1)
@@ -831,9 +836,9 @@ def check_keyboard(stage, visit):
 
 
 def check_views(stage, visit, screenshots=None):
-    """Pages fit 360, 768 and 1440 pixels; texts have contrast in the light and in the dark scheme."""
+    """Pages fit 360 to 2560 pixels; texts have contrast in the light and in the dark scheme."""
     asset, job = stage.asset("film.mp4"), stage.job("film.mp4", "none.mp4", label="tonight")
-    for width in (360, 768, 1440):
+    for width in (360, 768, 1440, 2560):
         for scheme in ("light", "dark"):
             with visit(ADMIN, viewport={"width": width, "height": 800}, color_scheme=scheme) as view:
                 for route in [*ROUTES, f"assets/{asset}", f"jobs/{job}"]:
@@ -849,6 +854,8 @@ def check_view(page, route, width, scheme):
     expect(page.get_by_text("Loading…").locator("visible=true")).to_have_count(0)
     excess = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert excess <= 0, f"{route or 'overview'} is {excess} pixels wider than {width}: {page.evaluate(WIDE)}"
+    small = page.evaluate(TARGETS)
+    assert not small, f"{route or 'overview'}, {width}: targets below 24 by 24 pixels: {small}"
     faint = page.evaluate(CONTRAST)
     assert not faint, f"{route or 'overview'}, {scheme}: low contrast of {faint}"
 
@@ -856,6 +863,21 @@ def check_view(page, route, width, scheme):
 WIDE = """() => [...document.querySelectorAll("body *")]
   .filter((element) => element.getBoundingClientRect().right > innerWidth)
   .map((element) => element.outerHTML.slice(0, 80)).slice(0, 5)"""
+
+#: Controls that are smaller than 24 by 24 pixels, and closer than that to another one (WCAG 2.2, 2.5.8); links in sentences
+#: may be so.
+TARGETS = """() => {
+  const controls = [...document.querySelectorAll("a, button, input, select, textarea, summary")].filter((element) => element.checkVisibility() && !element.closest(".skip"));
+  const boxes = controls.map((element) => [element, element.getBoundingClientRect()]).filter(([, box]) => box.width && box.height);
+  const isSmall = (box) => box.width < 23.5 || box.height < 23.5;
+  const center = (box) => [box.x + box.width / 2, box.y + box.height / 2];
+  const gap = ([x, y], box) => Math.hypot(Math.max(box.left - x, 0, x - box.right), Math.max(box.top - y, 0, y - box.bottom));
+  return boxes.filter(([element, box]) => isSmall(box) && !element.closest("p, li") && boxes.some(([other, near]) => {
+    if (other === element || other.contains(element) || element.contains(other)) return false;
+    const [one, two] = [center(box), center(near)];
+    return gap(one, near) < 12 || (isSmall(near) && Math.hypot(one[0] - two[0], one[1] - two[1]) < 24);
+  })).map(([element, box]) => `${element.outerHTML.slice(0, 70)} ${box.width.toFixed()}x${box.height.toFixed()}`).slice(0, 5);
+}"""
 
 #: Texts with a contrast below 4.5 to the background of the closest element that has one.
 CONTRAST = """() => {
@@ -882,6 +904,13 @@ CONTRAST = """() => {
     if (!hasText || !element.checkVisibility() || element.closest("svg, :disabled")) continue;
     const [text, back] = [getComputedStyle(element).color, ground(element)].map((color) => luminance(pixel(color)));
     if ((Math.max(text, back) + 0.05) / (Math.min(text, back) + 0.05) < 4.5) faint.add(element.innerText.slice(0, 30));
+  }
+  // Borders of controls, and inks of drawings: at least 3.
+  const ratio = (one, two) => (Math.max(one, two) + 0.05) / (Math.min(one, two) + 0.05);
+  for (const element of document.querySelectorAll("main input:not([type=checkbox]), main select, main textarea, main path.line, main path.area, main path.below")) {
+    const style = getComputedStyle(element);
+    const ink = element.closest("svg") ? (style.fill === "none" ? style.stroke : style.fill) : style.borderTopColor;
+    if (ratio(luminance(pixel(ink)), luminance(pixel(ground(element.parentElement)))) < 3) faint.add(`${element.tagName} ${element.getAttribute("class") ?? element.name} ${ink}`);
   }
   return [...faint];
 }"""
@@ -923,7 +952,8 @@ CHECKS = {
     "contents": check_contents, "keyboard": check_keyboard, "views": check_views, "memory": check_memory,
     "outage": check_outage, "access": check_access,
 }  # fmt: skip
-BRIEF = ["files", "tokens", "permissions", "limits", "repetition", "overview", "fleet", "names", "contents", "outage"]
+CHECKS.update(lists.CHECKS)
+BRIEF = ["search", "tabs", "files", "tokens", "permissions", "limits", "repetition", "overview", "fleet", "names", "contents", "outage"]
 
 
 #: Waits for a number of seconds in the memory of the page.

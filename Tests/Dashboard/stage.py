@@ -237,6 +237,19 @@ class Fleet:
                 each.kill()
 
 
+def button(place, name):
+    return place.get_by_role("button", name=name, exact=True)
+
+
+def panel(page, title):
+    heading = page.get_by_role("heading", name=title, exact=True, level=2)
+    return page.locator("section.panel").filter(has=heading)
+
+
+def row(place, text):
+    return place.locator("tbody tr").filter(has_text=text)
+
+
 #: The frames of the hostile page: its own copies in the cache, and the dashboard.
 FRAMES = {"html": "/o/media/attack.html", "svg": "/o/media/attack.svg", "dashboard": "/ui/"}
 

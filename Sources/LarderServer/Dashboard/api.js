@@ -4,6 +4,10 @@ const ROOT = new URL("../", document.baseURI);
 const TIME_LIMIT = 60_000;
 const LONGEST_LINE = 4 << 20;
 
+// Tabs of this page tell each other the token. Content from the cache has another, opaque origin, and cannot listen.
+const tabs = new BroadcastChannel(`larder ${ROOT}`);
+const ANSWER_LIMIT = 400;
+
 export const session = {
   token: sessionStorage.getItem(STORAGE) ?? "",
   access: null,
@@ -14,6 +18,24 @@ export const session = {
     this.token = token;
     sessionStorage.setItem(STORAGE, token);
   },
+  // Gets the token of another open tab. Returns whether there is one.
+  async borrow() {
+    const found = await new Promise((resolve) => {
+      tabs.addEventListener("message", ({ data }) => data.token && resolve(data.token));
+      setTimeout(resolve, ANSWER_LIMIT);
+      tabs.postMessage({ isWanted: true });
+    });
+    if (found) this.use(found);
+    return Boolean(found);
+  },
+  // Calls `ended` when the user signs out in another tab.
+  share(ended) {
+    tabs.addEventListener("message", ({ data }) => {
+      if (data.isWanted && this.access && this.token) tabs.postMessage({ token: this.token });
+      if (data.isOver && this.token) ended();
+    });
+  },
+  end: () => tabs.postMessage({ isOver: true }),
   // Reads the permissions of the token, and whether there is a fleet. Returns whether one has changed.
   async load(options) {
     const access = await call("/v1/access", options);

@@ -1,31 +1,65 @@
-// Assets: search, filters and the list.
+// Assets: search, filters and the list, actions on selected assets.
 import { make } from "./dom.js";
-import { ago, bytes } from "./format.js";
-import { planDialog, purgeAction } from "./plan.js";
-import { assetLink, badge, checkField, filters, grid, heading, listPanel, meter, numberField, numbers, pair, selectField, textField, withinField } from "./view.js";
+import { ago, bytes, count } from "./format.js";
+import { CREATE, newJob } from "./jobs.js";
+import { planDialog, PURGE, purgeAction } from "./plan.js";
+import { meaning } from "./search.js";
+import { announce, assetLink, badge, checkField, filters, forEach, grid, heading, listPanel, meter, numberField, numbers, pair, scan, selectField, textField, withinField } from "./view.js";
 
-const SORTS = [["lastAccess", "last access"], ["cachedBytes", "cached bytes"], "hits", ["createdAt", "creation"], "key", ["contentLength", "length"]];
+const FIELDS = ["origin", "tag", "state", "pinned"];
 
 export function assetsPage(page) {
-  const { find = "", within: chosen, ...query } = Object.fromEntries(page.query);
-  if (/^[0-9a-f]{32}$/.test(find)) location.replace(`#/assets/${find}`);
-  const within = withinField(chosen);
+  const find = page.query.get("find") ?? "";
+  const query = Object.fromEntries(FIELDS.map((name) => [name, page.query.get(name) ?? undefined]));
+  const { id, filters: tried = [{}], match } = find ? meaning(find) : {};
+  if (id) location.replace(`#/assets/${id}`);
+  const within = withinField(page.query.get("within"));
   const limit = within?.querySelector("select").value;
-  // A limited token must select with one of its prefixes.
-  const place = /^https?:/i.test(find) ? { url: find, prefix: limit } : { prefix: find || limit };
-  const search = filters("assets",
-    textField("Key prefix, URL or asset ID", "find", { type: "search", value: find, placeholder: "/o/media/films/" }),
+  const search = filters(page, "assets",
+    textField("Name, part of a name, URL or ID", "find", { type: "search", value: find, placeholder: "/o/media/films/" }),
     within, textField("Origin", "origin", { value: query.origin }), textField("Tag", "tag", { value: query.tag }),
     selectField("Cached", "state", [["", "any"], "complete", "partial", "empty"], query.state),
-    selectField("Pinned", "pinned", [["", "any"], ["true", "pinned"], ["false", "not pinned"]], query.pinned),
-    selectField("Sort by", "sort", SORTS, query.sort), selectField("Order", "order", [["desc", "descending"], ["asc", "ascending"]], query.order));
+    selectField("Pinned", "pinned", [["", "any"], ["true", "pinned"], ["false", "not pinned"]], query.pinned));
+  // A limited token must select with one of its prefixes.
+  const place = async () => {
+    const wanted = tried.map((each) => ({ prefix: limit, ...each }));
+    for (const each of wanted.slice(0, -1)) if ((await page.get("/v1/assets", { limit: 1, ...query, ...each })).items.length) return each;
+    return wanted.at(-1);
+  };
+  let found;
+  const read = async () => {
+    const { items, isPart } = await scan(page, "/v1/assets", { prefix: limit, ...query, sort: "key", order: "asc" }, match);
+    if (isPart) announce(`More than ${count(items.length)} assets have “${find}” in their names: enter more of the name.`, "warn");
+    return items;
+  };
   const list = listPanel(page, "Assets", {
-    path: "/v1/assets", query: () => ({ ...query, ...place, total: true }),
-    key: (asset) => asset.assetId, empty: "No asset meets the conditions.", tools: purgeAction(() => purge(page, { ...query, ...place })),
-    columns: [["Key", "wide", assetLink], ...numbers("contentLength"), ["Cached", "", cachedMeter], ...numbers("hits"), ["Last access", "number", (asset) => ago(asset.lastAccessAt)], ["Tags", "text", labels]],
+    ...(match ? { read, seconds: 0 } : { path: "/v1/assets", isSorted: true, query: async () => ({ ...query, ...(found ??= await place()), total: true }) }),
+    key: (asset) => asset.assetId, empty: "No asset meets the conditions.", tools: purgeAction(() => purge(page, { ...query, prefix: limit, ...(found ?? tried[0]) })),
+    actions: actions(page),
+    columns: [
+      ["Key", "wide", assetLink, "key"], ...numbers("contentLength"), ["Cached", "", cachedMeter, "cachedBytes"], ...numbers("hits"),
+      ["Last access", "number", (asset) => ago(asset.lastAccessAt), "lastAccess"], ["Fetched", "number", (asset) => ago(asset.createdAt), "createdAt"], ["Tags", "text", labels],
+    ],
   });
   return [heading("Assets"), search, grid(list)];
 }
+
+// The actions on selected assets.
+function actions(page) {
+  const CHANGE = "PATCH /v1/assets/{assetId}";
+  const pin = (pinned) => async (items) => {
+    await forEach(items, "asset", pinned ? "pinned" : "unpinned", ({ assetId }) => page.send("PATCH", `/v1/assets/${assetId}`, { pinned }));
+    page.update();
+  };
+  return [
+    ["Pin", CHANGE, pin(true)], ["Unpin", CHANGE, pin(false)], ["Prefetch…", CREATE, async (items) => newJob(page, items.map(({ assetId }) => assetId))],
+    ["Purge selected…", PURGE, async (items) => purgeAssets(page, items), "danger"],
+  ];
+}
+
+// Asks for a purge of these assets.
+export const purgeAssets = (page, items) => planDialog(page, items.length === 1 ? "Purge this asset" : `Purge ${count(items.length)} assets`, ({ soft }) => ({ assetIds: items.map(({ assetId }) => assetId), soft: soft === "on" }),
+  make("ul.scroll.mono", { tabindex: 0 }, items.map(({ key }) => make("li", key))), checkField("Mark as stale instead of removing", "soft"));
 
 export function cachedMeter({ cachedBytes, cachedRatio }) {
   return cachedRatio === null ? bytes(cachedBytes) : meter(cachedRatio);

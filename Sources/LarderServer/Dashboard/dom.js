@@ -34,8 +34,10 @@ export function setText(element, text) {
 
 // An element that is equal to the new one stays, with its focus and its handlers.
 export function setContent(element, content) {
-  if (!(content instanceof Node)) setText(element, String(content ?? ""));
-  else if (!element.firstChild?.isEqualNode(content)) element.replaceChildren(content);
+  if (!(content instanceof Node)) return setText(element, String(content ?? ""));
+  // What the user has unfolded stays so.
+  if (element.firstChild?.open) content.open = true;
+  if (!element.firstChild?.isEqualNode(content)) element.replaceChildren(content);
 }
 
 export function setStyle(element, property, value) {

@@ -26,10 +26,20 @@ function canvas(label, height, signal, render) {
 }
 
 const level = (y, right, text, kind) => [draw("line", { x1: LEFT, x2: right, y1: y, y2: y, class: kind }), draw("text.end", { x: LEFT - 6, y: y + 4 }, text)];
-const legendEntry = (name, css, value) => make("span", make(`i.${css}`), name, value);
+const sample = (css, isLine) => draw("svg.sample", { width: 16, height: 9, "aria-hidden": "true" }, isLine ? draw(`path.${css}.line`, { d: "M0 5H16" }) : draw(`rect.${css}`, { width: 16, height: 9 }));
+const legendEntry = (name, css, value, isLine) => make("span", sample(css, isLine), name, value);
+
+// The ends of a logarithmic axis, and its lines: powers of ten, at most five of them.
+function decades(values) {
+  const [least, most] = [Math.min(...values), Math.max(...values)].map((value) => Math.log10(value));
+  const [low, high] = values.length ? [Math.floor(least), Math.max(Math.ceil(most), Math.floor(least) + 1)] : [-3, 0];
+  const every = Math.ceil((high - low) / 4);
+  return { low, high, levels: Array.from({ length: Math.floor((high - low) / every) + 1 }, (_, index) => low + index * every) };
+}
 
 // Series over time. Each of `series` is [name, class, kind]: `area` (stacked upwards), `below` (zero) or `line`.
-export function seriesChart({ label, height, series, format, base = 1000, seconds = 900, step = 1, signal }) {
+// `isLogarithmic`: of lines; `timeText` labels the axis.
+export function seriesChart({ label, height, series, format, base = 1000, seconds = 900, step = 1, isLogarithmic, timeText = clock, signal }) {
   const [grid, cursor, time] = [draw("g.lines"), draw("line.cursor", { y1: TOP, y2: height - BOTTOM }), make("span.time")];
   const values = series.map(() => make("b", "–"));
   const paths = series.map(([, css, kind]) => draw(`path.${css}.${kind}`));
@@ -44,19 +54,30 @@ export function seriesChart({ label, height, series, format, base = 1000, second
   const top = (point, index) => ({ area: stack(point, index), below: -point.values[index], line: point.values[index] })[kind(index)];
   const bottom = (point, index) => (kind(index) === "area" ? stack(point, index - 1) : 0);
 
-  function render() {
+  // The vertical axis; returns its lines as pairs of a value and a place.
+  function scale() {
+    const place = (low, high) => (value) => TOP + ((high - value) / (high - low)) * (height - TOP - BOTTOM);
+    if (isLogarithmic) {
+      const { low, high, levels } = decades(points.flatMap((point) => point.values.filter((value) => value > 0)));
+      const at = place(low, high);
+      y = (value) => at(Math.max(low, Math.log10(value)));
+      return levels.map((power) => [10 ** power, at(power)]);
+    }
     let [above, below] = [0, 0];
     for (const point of points) for (const index of series.keys()) [above, below] = [Math.max(above, top(point, index)), Math.min(below, top(point, index))];
     const distance = gridStep(Math.max(above, -below), base);
     const [high, low] = [Math.max(1, Math.ceil(above / distance)) * distance, Math.floor(below / distance) * distance];
+    y = place(low, high);
+    return Array.from({ length: Math.round((high - low) / distance) + 1 }, (_, index) => low + index * distance).map((value) => [value, y(value)]);
+  }
+
+  function render() {
+    const lines = scale().map(([value, at]) => level(Math.round(at) + 0.5, width, format(Math.abs(value)), value === 0 && "zero"));
     end = points.at(-1)?.time ?? Date.now();
     x = (at) => width - ((end - at) / 1000 / seconds) * (width - LEFT);
-    y = (value) => TOP + ((high - value) / (high - low)) * (height - TOP - BOTTOM);
-    const lines = [];
-    for (let value = low; value <= high; value += distance) lines.push(level(Math.round(y(value)) + 0.5, width, format(Math.abs(value)), value === 0 && "zero"));
     const times = ["end", "middle", "start"].map((anchor, index) => {
       const at = end - seconds * 500 * index;
-      return draw(`text.${anchor}`, { x: x(at), y: height - 4 }, clock(at));
+      return draw(`text.${anchor}`, { x: x(at), y: height - 4 }, timeText(at));
     });
     replace(grid, lines, times);
     paths.forEach((path, index) => path.setAttribute("d", shape(index)));
@@ -81,14 +102,14 @@ export function seriesChart({ label, height, series, format, base = 1000, second
     const distance = (point) => Math.abs(point.time - picked);
     const point = picked ? points.reduce((best, other) => (distance(other) < distance(best) ? other : best), points[0]) : points.at(-1);
     values.forEach((value, index) => setText(value, format(point?.values[index])));
-    setText(time, picked && point ? clock(point.time) : "");
+    setText(time, picked && point ? timeText(point.time) : "");
     cursor.setAttribute("visibility", picked && point ? "visible" : "hidden");
     if (point) cursor.setAttribute("transform", `translate(${x(point.time)})`);
   }
 
   const pick = (at) => showPicked((picked = at));
   return {
-    element: make("figure", make("div.legend", series.map(([name, css], index) => legendEntry(name, css, values[index])), time), svg),
+    element: make("figure", make("div.legend", series.map(([name, css, form], index) => legendEntry(name, css, values[index], form === "line")), time), svg),
     update(newPoints) {
       points = newPoints;
       if (width) render();
@@ -132,7 +153,7 @@ export function curveChart({ label, height, format, signal }) {
       own.map((point) => draw(`circle.${css}`, { cx: x(point.x), cy: y(point.y), r: 3 }, draw("title", `${name}, ${format(point.x)}: ${(point.y * 100).toFixed(1)} %`))),
     ]);
     replace(svg, draw("g.lines", lines, sizes, draw("line.cursor", { transform: `translate(${x(mark)})`, y1: TOP, y2: height - BOTTOM })), drawn);
-    replace(legend, curves.map(([name, css]) => legendEntry(name, css)));
+    replace(legend, curves.map(([name, css]) => legendEntry(name, css, null, true)));
   }
   function update(newCurves, newMark) {
     [curves, mark] = [newCurves, newMark];

@@ -32,6 +32,18 @@ export function position(seconds) {
   return (seconds < 3600 ? parts.slice(1) : parts).join(":");
 }
 
+// The text of a key without percent-encoding, unless that hides characters.
+export function decoded(text) {
+  try {
+    const plain = decodeURIComponent(text);
+    return /[\p{Cc}\p{Cf}]/u.test(plain) ? text : plain;
+  } catch {
+    return text;
+  }
+}
+
+// A time on an axis of a day.
+export const dated = (time) => new Date(time).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 export const clock = (time) => new Date(time).toLocaleTimeString("en-GB");
 export const moment = guard((text) => {
   const date = new Date(text);
@@ -45,6 +57,7 @@ export const ago = guard((text) => {
 // The value of a field of the API. Its name states the unit.
 export function show(name, value) {
   if (/(^a|A)t$/.test(name)) return moment(value);
+  if (Array.isArray(value)) return value.map((each) => (typeof each === "object" ? JSON.stringify(each) : each)).join(", ") || "none";
   if (typeof value !== "number") return value && typeof value === "object" ? JSON.stringify(value) : String(value ?? "–");
   if (/PerSecond$/.test(name)) return rate(value);
   if (/bytes|length$/i.test(name)) return bytes(value);

@@ -1,13 +1,14 @@
 // Jobs: the list, one job with the causes of its failures, a new job.
 import { make, replace, setText } from "./dom.js";
 import { session } from "./api.js";
-import { count, moment, pick } from "./format.js";
-import { action, announce, ask, assetLink, badge, checkField, dialog, facts, field, FieldError, form, grid, heading, keyLink, link, listPanel, meter, numberField, numbers, pair, panel, selectField, submitButton, table, textField, words } from "./view.js";
+import { count, moment, pick, some } from "./format.js";
+import { action, announce, ask, assetLink, badge, checkField, dialog, facts, field, FieldError, forEach, form, grid, heading, keyLink, keyText, link, listPanel, meter, numberField, numbers, oneLine, pair, panel, scan, selectField, submitButton, table, textField, words } from "./view.js";
 
 const STATES = ["queued", "running", "paused", "succeeded", "failed", "timedOut", "cancelled"];
 const SUMMARY = "itemsTotal itemsDone itemsWaiting itemsFailed itemsTimedOut itemsCancelled bytesTotal bytesDone bytesFromCache bytesFromUpstream bytesPerSecond maxBytesPerSecond etaSeconds priority queue createdAt finishedAt deadlineAt predictedFinishAt notBefore windows waitingFor nextRunAt";
 const MOST_PAGES = 10;
 export const CREATE = "POST /v1/jobs";
+const [CHANGE, RETRY, CANCEL] = ["PATCH /v1/jobs/{jobId}", "POST /v1/jobs/{jobId}/retry", "DELETE /v1/jobs/{jobId}"];
 
 const name = (job) => job.label ?? job.jobId.slice(0, 12);
 const hasEnded = (job) => STATES.indexOf(job.state) > 2;
@@ -19,8 +20,8 @@ const target = (item) => item.url ?? (item.origin ? `${item.origin}/${item.path}
 const progress = (job) => meter(job.progressRatio ?? 0, failures(job) ? "bad" : "");
 
 const columns = () => [
-  ["Job", "wide", (job) => keyLink(`#/jobs/${job.jobId}`, name(job))], ["State", "", state], ...(session.hasFleet ? words("node") : []), ["Progress", "", progress],
-  ["Not done", "number", (job) => count(failures(job))], ...numbers("itemsDone itemsTotal bytesDone bytesPerSecond etaSeconds createdAt"),
+  ["Job", "wide", (job) => keyLink(`#/jobs/${job.jobId}`, name(job)), name], ["State", "", state, "state"], ...(session.hasFleet ? words("node") : []), ["Progress", "", progress, "progressRatio"],
+  ["Not done", "number", (job) => count(failures(job)), failures], ...numbers("itemsDone itemsTotal bytesDone bytesPerSecond etaSeconds createdAt"),
 ];
 
 const createAction = (page) => action(CREATE, "New job…", async () => newJob(page), "main");
@@ -33,13 +34,29 @@ function singleJobs(page) {
 
 export function jobsPage(page) {
   if (!session.can("GET /v1/jobs")) return singleJobs(page);
-  const filter = page.query.get("state");
-  const pick = selectField("State", "state", [["", "any"], ...STATES], filter);
-  pick.addEventListener("change", (event) => { location.hash = `/jobs?state=${event.target.value}`; });
-  const list = listPanel(page, "Jobs", {
-    path: "/v1/jobs", query: () => ({ state: filter, total: !session.access.assetPrefixes }), columns: columns(), key: (job) => job.jobId, empty: "There are no such jobs.",
-    tools: [pick, createAction(page)],
+  const pick = selectField("State", "state", [["", "any"], ...STATES], page.query.get("state"));
+  pick.addEventListener("change", ({ target: { value } }) => {
+    page.set({ state: value, page: null, cursor: null });
+    list.load();
   });
+  const list = listPanel(page, "Jobs", {
+    path: "/v1/jobs", query: () => ({ state: page.query.get("state"), total: !session.access.assetPrefixes }), columns: columns(), key: (job) => job.jobId, empty: "There are no such jobs.",
+    tools: [pick, createAction(page)], live: true,
+    actions: [
+      ["Pause", CHANGE, (items) => change(items, hasEnded, "paused", ({ jobId }) => page.send("PATCH", `/v1/jobs/${jobId}`, { state: "paused" }))],
+      ["Resume", CHANGE, (items) => change(items, (job) => job.state !== "paused", "resumed", ({ jobId }) => page.send("PATCH", `/v1/jobs/${jobId}`, { state: "queued" }))],
+      ["Retry", RETRY, (items) => change(items, (job) => !hasEnded(job) || job.state === "succeeded", "retried", ({ jobId }) => page.send("POST", `/v1/jobs/${jobId}/retry`))],
+      ["Cancel…", CANCEL, async (items) => ask(page, `Cancel ${some(items.length, "job")}?`, "Their running transfers are stopped. Fetched bytes stay.", "Keep the jobs", "Cancel the jobs",
+        () => change(items, hasEnded, "cancelled", ({ jobId }) => page.send("DELETE", `/v1/jobs/${jobId}`))), "danger"],
+    ],
+  });
+  // Jobs that the change is not for are left out.
+  const change = async (items, isOther, done, operation) => {
+    const wanted = items.filter((job) => !isOther(job));
+    if (wanted.length < items.length) announce(`${some(items.length - wanted.length, "job")} cannot be ${done}.`, "warn");
+    await forEach(wanted, "job", done, operation);
+    return list.load();
+  };
   page.on("jobs", ({ job, type }) => {
     if (list.items.some(({ jobId }) => jobId === job.jobId)) list.put(job);
     else if (type === "state" && list.isFirst()) list.load();
@@ -54,22 +71,21 @@ export function jobPage(page) {
     show(await page.send(method, path + tail, body));
     page.update();
   };
-  const CHANGE = "PATCH /v1/jobs/{jobId}";
   const pause = action(CHANGE, "Pause", () => act("PATCH", "", { state: "paused" }));
   const resume = action(CHANGE, "Resume", () => act("PATCH", "", { state: "queued" }));
   const change = action(CHANGE, "Change…", async () => changeJob(page, await page.get(path), act));
-  const retry = action("POST /v1/jobs/{jobId}/retry", "Retry", () => act("POST", "/retry"));
-  const cancel = action("DELETE /v1/jobs/{jobId}", "Cancel", async () => ask(page, "Cancel this job?", "Its running transfers are stopped. Fetched bytes stay.", "Keep the job", "Cancel the job", () => act("DELETE", "")), "danger");
+  const retry = action(RETRY, "Retry", () => act("POST", "/retry"));
+  const cancel = action(CANCEL, "Cancel", async () => ask(page, "Cancel this job?", "Its running transfers are stopped. Fetched bytes stay.", "Keep the job", "Cancel the job", () => act("DELETE", "")), "danger");
   const jobPanel = panel("Progress", { tools: [pause, resume, change, retry, cancel] }, bar, problem, summary.element);
-  const causes = table("Causes of failures", [...numbers("items"), ...numbers("cause", "text"), ...words("code"), ...numbers("firstItem", "text mono")],
+  const causes = table("Causes of failures", [...numbers("items"), ["Cause", "line", ({ cause }) => oneLine(cause)], ...words("code"), ["First item", "wide", ({ firstItem }) => keyText(firstItem)]],
     ({ cause }) => cause, "No item has failed.");
   const causePanel = panel("Causes of failures", {}, causes.element);
   const list = listPanel(page, "Items", {
     path: `${path}/items`, query: () => ({ total: true }), key: (item) => item.index, empty: "The job has no items.", seconds: 5,
     columns: [
-      ...words("index"), ["Asset", "wide", (item) => (item.assetId ? assetLink({ assetId: item.assetId, key: target(item) }) : make("span.key", target(item)))],
+      ...words("index"), ["Asset", "wide", (item) => (item.assetId ? assetLink({ assetId: item.assetId, key: target(item) }) : keyText(target(item)))],
       ["Ranges", "text", ({ play, ranges }) => (play ? `${play.seconds} s from ${play.startSeconds ?? 0} s` : ranges.slice(0, 3).join(", ") || "all")],
-      ["State", "", itemState], ...numbers("bytesDone bytesTotal attempts"), ["Error", "text", (item) => item.error?.message],
+      ["State", "", itemState], ...numbers("bytesDone bytesTotal attempts"), ["Error", "line", (item) => oneLine(item.error?.message)],
     ],
   });
   let known = -1;
@@ -99,28 +115,25 @@ export function jobPage(page) {
 
 async function readCauses(page, path) {
   const causes = new Map();
-  for (let number = 0, cursor; number < MOST_PAGES && cursor !== null; number += 1) {
-    const { items, nextCursor } = await page.get(`${path}/items`, { limit: 1000, cursor });
-    cursor = nextCursor;
-    for (const { error, ...item } of items.filter((each) => each.error)) {
-      const cause = causes.get(error.message) ?? { cause: error.message, code: error.code, items: 0, firstItem: target(item) };
-      cause.items += 1;
-      causes.set(error.message, cause);
-    }
+  const { items } = await scan(page, `${path}/items`, {}, (item) => item.error, Infinity, MOST_PAGES);
+  for (const { error, ...item } of items) {
+    const cause = causes.get(error.message) ?? { cause: error.message, code: error.code, items: 0, firstItem: target(item) };
+    cause.items += 1;
+    causes.set(error.message, cause);
   }
   return [...causes.values()].sort((left, right) => right.items - left.items).slice(0, 50);
 }
 
-// Asks for a new job; with `assetId` for this asset only.
-export function newJob(page, assetId) {
+// Asks for a new job: for these assets, or with these targets in its field.
+export function newJob(page, ids = [], targets = "") {
   const headers = { "Idempotency-Key": crypto.getRandomValues(new Uint32Array(4)).join("-") };
   const submit = async (values) => {
-    const job = await page.send("POST", "/v1/jobs", jobRequest(values, assetId), headers);
-    announce(`The job ${name(job)} was created.`);
+    const job = await page.send("POST", "/v1/jobs", jobRequest(values, ids), headers);
+    announce(`The job ${name(job)} was created.`, "good", true);
     location.hash = `/jobs/${job.jobId}`;
   };
-  dialog(page, assetId ? "Prefetch this asset" : "New job", "Create the job", submit,
-    !assetId && field("Origin and path, URL or asset ID, one on each line", make("textarea", { name: "targets", spellcheck: "false" })),
+  dialog(page, ids.length ? `Prefetch ${ids.length === 1 ? "this asset" : some(ids.length, "asset")}` : "New job", "Create the job", submit,
+    !ids.length && field("Origin and path, URL or asset ID, one on each line", make("textarea", { name: "targets", spellcheck: "false", value: targets })),
     pair(textField("Ranges, such as bytes=0-1048575", "ranges"), numberField("Or play for, seconds", "seconds", { least: 0.001 }), numberField("From, seconds", "start")),
     pair(textField("Label", "label"), selectField("Priority", "priority", ["normal", "low", "high"])),
     pair(numberField("Maximum rate, MiB/s", "rate", { least: 0.001 }), textField("Deadline", "deadline", { type: "datetime-local" }), textField("Tags, separated by commas", "tags")),
@@ -139,11 +152,11 @@ const jobLimits = ({ rate: limit, deadline }) => ({
   maxBytesPerSecond: limit ? Math.round(limit * 2 ** 20) : null, deadlineAt: deadline ? new Date(deadline).toISOString() : null,
 });
 
-function jobRequest({ targets = "", ranges, start, seconds, tags, rate, deadline, pinned, ...rest }, assetId) {
+function jobRequest({ targets = "", ranges, start, seconds, tags, rate, deadline, pinned, ...rest }, ids) {
   if (seconds && ranges) throw new FieldError("ranges", "A job has either ranges or a time to play.");
   if (start && !seconds) throw new FieldError("seconds", "The time to play is missing.");
   const part = seconds ? { play: { startSeconds: start ?? 0, seconds } } : { ranges: ranges?.split(/\s+/) ?? [] };
-  const items = assetId ? [{ assetId }] : targets.split("\n").filter((line) => line.trim()).map(readTarget);
+  const items = ids.length ? ids.map((assetId) => ({ assetId })) : targets.split("\n").filter((line) => line.trim()).map(readTarget);
   return {
     ...rest, items: items.map((item) => ({ ...item, ...part })), tags: splitTags(tags), pinned: pinned === "on", ...jobLimits({ rate, deadline }),
   };

@@ -2,13 +2,13 @@
 import { call, Problem, session } from "./api.js";
 import { make, replace, setText } from "./dom.js";
 import { live } from "./live.js";
-import { button, form, submitButton, textField } from "./view.js";
+import { button, endMessages, form, submitButton, textField } from "./view.js";
 import { assetPage } from "./asset.js";
 import { assetsPage } from "./assets.js";
 import { fillsPage } from "./fills.js";
 import { fleetPage } from "./fleet.js";
 import { jobPage, jobsPage } from "./jobs.js";
-import { originsPage } from "./origins.js";
+import { originPage, originsPage } from "./origins.js";
 import { overviewPage } from "./overview.js";
 import { policyPage } from "./policy.js";
 import { problemsPage } from "./problems.js";
@@ -25,7 +25,7 @@ const PAGES = {
   readers: [[readersPage, "GET /v1/tokens"]],
   fleet: [[fleetPage, "GET /v1/fleet"]],
   policy: [[policyPage, "GET /v1/policy", "GET /v1/policy/curve", "POST /v1/policy/simulations", "GET /v1/stats", "GET /v1/evictions", "GET /v1/evictions/next"]],
-  origins: [[originsPage, "GET /v1/origins", "GET /v1/stats"]],
+  origins: [[originsPage, "GET /v1/origins", "GET /v1/stats"], [originPage, "GET /v1/origins/{name}", "GET /v1/stats"]],
   problems: [[problemsPage, "GET /v1/stats/live"]],
 };
 const SCOPES = { read: "read only", write: "write", admin: "admin" };
@@ -44,8 +44,19 @@ class Page {
   get = (path, query, more) => call(path, { query, signal: this.signal, ...more });
   send = (method, path, body, headers) => call(path, { method, body, headers });
 
-  constructor(argument, query) {
-    Object.assign(this, { argument, query });
+  // `memory` outlives changes of the query.
+  constructor(path, argument, query, memory) {
+    Object.assign(this, { path, argument, query, memory });
+  }
+
+  // Changes the query in the URL; null removes a value. Back returns to the query before, unless it is replaced.
+  set(values, isReplaced) {
+    for (const [name, value] of Object.entries(values)) {
+      if (value) this.query.set(name, value);
+      else this.query.delete(name);
+    }
+    const query = this.query.size ? `?${this.query}` : "";
+    history[isReplaced ? "replaceState" : "pushState"](null, "", `#/${this.path}${query}`);
   }
 
   // Runs `update` now, after each pause (0: never), and after an outage. `target` shows its errors.
@@ -103,7 +114,8 @@ function showPage() {
   const [show, ...needs] = PAGES[name].at(argument ? -1 : 0);
   const title = (text) => text[0].toUpperCase() + text.slice(1);
   page?.leaving.abort();
-  page = new Page(argument, new URLSearchParams(query));
+  page = new Page(path, argument, new URLSearchParams(query), page?.path === path ? page.memory : new Map());
+  endMessages();
   document.title = `${title(name)} – Larder`;
   replace(navigation, names.map((each) => make("a", { href: `#/${each}`, "aria-current": each === name && "page" }, title(each))));
   replace(main, session.can(needs) ? show(page) : make("p.empty", `The token ${session.access.token?.id ?? ""} does not permit this page.`));
@@ -128,7 +140,7 @@ function showSignIn(reason = "") {
     return open((error) => setText(problem, error.status === 403 ? error.message : "The service does not accept this token."));
   };
   replace(main, form("form.sign-in.panel", submit, make("h1", "Sign in"),
-    make("p", "This tab keeps the token until you close it or sign out."),
+    make("p", "The tabs of this page keep the token until you close them or sign out."),
     textField("Access token", "token", { type: "password" }, "The page shows what the token permits."), problem, make("footer", submitButton("Sign in"))));
   main.querySelector("input").focus();
 }
@@ -179,7 +191,11 @@ function showState(name, error) {
   document.body.classList.toggle("lost", !outage.hidden);
 }
 
-leave.addEventListener("click", () => showSignIn());
+leave.addEventListener("click", () => {
+  session.end();
+  showSignIn();
+});
+session.share(() => showSignIn("You have signed out in another tab."));
 document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   main.focus();
@@ -190,4 +206,4 @@ window.addEventListener("hashchange", () => {
   showPage();
   main.focus({ preventScroll: true });
 });
-open(() => showSignIn());
+open(async (error) => (error.status === 401 && !session.token && (await session.borrow()) ? open(() => showSignIn()) : showSignIn()));

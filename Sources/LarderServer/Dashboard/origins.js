@@ -1,35 +1,70 @@
-// Origins: circuits, latency, traffic and settings.
-import { make, replace, setText } from "./dom.js";
-import { duration, pick } from "./format.js";
+// Origins: the list, and one origin with circuits, latency, traffic, credentials and settings.
+import { session } from "./api.js";
+import { make, replace } from "./dom.js";
+import { ago, count, duration, moment, pick } from "./format.js";
 import { circuitItems } from "./overview.js";
-import { badge, facts, heading, panel } from "./view.js";
+import { action, announce, badge, facts, grid, heading, link, listPanel, numbers, oneLine, panel } from "./view.js";
+
+const STATES = ["closed", "halfOpen", "open"];
+const stateOf = ({ addresses }) => STATES[Math.max(...addresses.map(({ state }) => STATES.indexOf(state)))];
+// The latest failure of all servers of an origin.
+const lastFailure = ({ addresses }) => addresses.map((each) => each.lastFailure).filter(Boolean).sort((one, two) => one.secondsAgo - two.secondsAgo)[0];
+const originLink = (name) => link(`#/origins/${encodeURIComponent(name)}`, name);
+const stateBadge = (state) => badge(state === "halfOpen" ? "half open" : state, { open: "bad", halfOpen: "warn", closed: "good" }[state]);
 
 export function originsPage(page) {
-  const [list, shown] = [make("div.grid", make("p.empty", "Loading…")), new Map()];
-  const problem = make("p.problem", { role: "status" });
-  page.every(5, { show: (error) => setText(problem, error) }, async () => {
-    const [{ items }, { origins }] = await Promise.all([page.get("/v1/origins"), page.get("/v1/stats")]);
-    const names = items.map(({ name }) => name);
-    if (names.join() !== [...shown.keys()].join() || !names.length) {
-      shown.clear();
-      names.forEach((name) => shown.set(name, originView(name)));
-      replace(list, names.length ? [...shown.values()].map(({ element }) => element) : make("p.empty", "No origin is mounted."));
-    }
-    for (const origin of items) shown.get(origin.name).update(origin, origins.find((each) => each.origin === origin.name));
+  const list = listPanel(page, "Origins", {
+    read: async () => {
+      const [{ items }, { origins }] = await Promise.all([page.get("/v1/origins"), page.get("/v1/stats")]);
+      const stats = new Map(origins.map((each) => [each.origin, each]));
+      return items.map((origin) => {
+        const { requests, bytes: sizes, byteHitRatio, firstByteSeconds, fills, credentials } = stats.get(origin.name) ?? {};
+        return { ...origin, requests: requests?.total, upstreamBytes: sizes?.upstream, byteHitRatio, p95: firstByteSeconds?.p95, failed: fills && fills.failed + fills.timedOut, credentials, failure: lastFailure(origin) };
+      });
+    },
+    seconds: 5, live: true, find: ({ name, baseURL, mirrors }) => [name, baseURL, ...mirrors].join(" "), key: ({ name }) => name, empty: "No origin is mounted.", tools: reloadAction(page),
+    columns: [
+      ["Name", "name", ({ name }) => originLink(name), "name"], ["Circuit", "", (origin) => stateBadge(stateOf(origin)), (origin) => STATES.indexOf(stateOf(origin))], ["Base URL", "wide", ({ baseURL }) => baseURL, "baseURL"],
+      ...numbers("requests byteHitRatio upstreamBytes"), ["First byte, p95", "number", ({ p95 }) => duration(p95), "p95"], ["Failed fills", "number", ({ failed }) => count(failed), "failed"],
+      ["Last failure", "", ({ failure }) => failure && `${failure.cause}, ${ago(new Date(Date.now() - failure.secondsAgo * 1000))}`, ({ failure }) => failure && -failure.secondsAgo],
+      ["Credentials", "", ({ credentials }) => credentials && badge(credentials.kind, credentials.error || credentials.stale ? "bad" : "good")],
+    ],
   });
-  return [heading("Origins", problem), list];
+  return [heading("Origins"), grid(list)];
 }
 
-function originView(name) {
-  const [circuits, figures, settings] = [make("ul"), facts(), facts()];
-  const { element } = panel(name, {}, circuits, figures.element, make("details", make("summary", "Settings"), settings.element));
-  function update(origin, stats) {
+const reloadAction = (page) => action("POST /v1/configuration/reload", "Reload the configuration", async () => {
+  const { changed, needsRestart } = await page.send("POST", "/v1/configuration/reload");
+  announce(`The configuration and the files with tokens were read. Changed: ${changed.join(", ") || "nothing"}.${needsRestart.length ? ` A restart is needed for ${needsRestart.join(", ")}.` : ""}`);
+  page.update();
+});
+
+export function originPage(page) {
+  const name = decodeURIComponent(page.argument);
+  const [circuits, figures, account, settings, failures] = [make("ul"), facts(), facts(), facts(), make("div")];
+  const state = panel("State", { tools: [session.can("GET /v1/requests") && link(`#/requests?origin=${page.argument}`, "Requests"), session.can("GET /v1/assets") && link(`#/assets?origin=${page.argument}`, "Assets")] }, circuits, failures, figures.element);
+  const accountPanel = panel("Credentials", { tools: reloadAction(page) }, account.element);
+  page.every(5, state, async () => {
+    const [origin, { origins }] = await Promise.all([page.get(`/v1/origins/${page.argument}`), page.get("/v1/stats")]);
+    show(origin, origins.find((each) => each.origin === name));
+  });
+
+  function show(origin, stats) {
     const items = stats?.circuit ? circuitItems(name, stats.circuit) : [["", "no circuit breaker", origin.baseURL]];
     replace(circuits, items.map(([kind, title, text]) => make("li", badge(title, kind), text)));
+    const messages = origin.addresses.flatMap((address) => [address, ...(address.resolved ?? [])]).filter((each) => each.lastFailure?.message);
+    replace(failures, messages.map((each) => oneLine(`${each.url ?? each.address}: ${each.lastFailure.message}`)));
     const { p50, p95, p99 } = stats?.firstByteSeconds ?? {};
-    const counts = { ...stats?.fills, ...stats, requests: stats?.requests.total, upstreamBytes: stats?.bytes.upstream, credentialsFile: origin.credentialsFile };
-    figures.update({ "First byte, p50": duration(p50), "First byte, p95": duration(p95), "First byte, p99": duration(p99), ...pick(counts, "requests byteHitRatio upstreamBytes failed timedOut retried credentialsFile") });
-    settings.update(pick(origin));
+    const counts = { ...stats?.fills, ...stats, requests: stats?.requests.total, upstreamBytes: stats?.bytes.upstream };
+    figures.update({ "First byte, p50": duration(p50), "First byte, p95": duration(p95), "First byte, p99": duration(p99), ...pick(counts, "requests byteHitRatio upstreamBytes failed timedOut retried") });
+    accountPanel.element.hidden = !stats?.credentials && !origin.credentialsFile;
+    const { kind, expiresAt, refreshedAt, stale, refreshes, error } = stats?.credentials ?? {};
+    account.update({
+      Kind: kind ?? "header fields of a file", File: origin.credentialsFile ?? origin.auth?.file, "Last refresh": moment(refreshedAt), Age: ago(refreshedAt), Expires: expiresAt ? moment(expiresAt) : kind && "never or unknown",
+      State: kind && badge(error ? "failing" : stale ? "stale" : "good", error || stale ? "bad" : "good"), Refreshes: count(refreshes), "Failed refreshes": count(stats?.credentials?.failures), Error: error,
+    });
+    const { addresses, observations, ...own } = origin;
+    settings.update(pick(own));
   }
-  return { element, update };
+  return [heading(name, link("#/origins", "All origins")), grid(state, accountPanel, panel("Settings", {}, settings.element))];
 }

@@ -1,23 +1,24 @@
 // Overview: traffic by second, hit ratio, disk, health, most requested assets.
 import { make, replace, setStyle, setText } from "./dom.js";
 import { seriesChart } from "./draw.js";
-import { bytes, count, duration, percent, rate, some } from "./format.js";
+import { bytes, count, dated, duration, percent, rate, some } from "./format.js";
 import { live } from "./live.js";
+import { problemPanel } from "./problems.js";
 import { usagePanel } from "./usage.js";
 import { assetLink, badge, button, grid, heading, meter, numbers, panel, table } from "./view.js";
 
 const DAY = { seconds: 86_400, step: 300 };
 const TRAFFIC = [["clients, from the cache", "a", "area"], ["clients, after a fetch", "b", "area"], ["from upstreams", "c", "below"]];
-const RESULTS = [["hit", "a", "area"], ["partial", "c", "area"], ["miss", "b", "area"], ["other", "e", "area"], ["error", "f", "area"]];
-const PERCENTILES = [["p50", "a", "line"], ["p95", "c", "line"], ["p99", "b", "line"]];
+const RESULTS = [["hit", "a", "area"], ["partial", "d", "area"], ["miss", "b", "area"], ["other", "e", "area"], ["error", "f", "area"]];
+const PERCENTILES = [["p50", "h", "line"], ["p95", "i", "line"], ["p99", "j", "line"]];
 
 export function overviewPage(page) {
   const tiles = ["To clients", "From upstreams", "Byte hit ratio, 15 min", "Upstream traffic saved", "Requests", "First byte, p95"].map(makeTile);
   const chart = (label, height, series, format, more) => seriesChart({ label, height, format, series, signal: page.signal, ...more });
   const traffic = chart("Bytes per second, 15 minutes", 220, TRAFFIC, rate, { base: 1024 });
-  const day = chart("Bytes per second, one day", 220, TRAFFIC, rate, { base: 1024, ...DAY });
+  const day = chart("Bytes per second, one day", 220, TRAFFIC, rate, { base: 1024, ...DAY, timeText: dated });
   const requests = chart("Requests per second", 140, RESULTS, count);
-  const firstByte = chart("Time to first byte", 140, PERCENTILES, duration);
+  const firstByte = chart("Time to first byte", 140, PERCENTILES, duration, { isLogarithmic: true });
   const spans = [["15 min", traffic], ["24 h", day]].map(([name, shown]) => button(name, () => choose(shown)));
   const choose = async (shown) => [traffic, day].forEach((each, index) => {
     each.element.hidden = each !== shown;
@@ -65,7 +66,7 @@ export function overviewPage(page) {
     day.update(items.map(({ at, bytes: { servedFromCache, servedAfterFill, upstream } }) => ({ time: Date.parse(at), values: [servedFromCache, servedAfterFill, upstream].map((value) => value / DAY.step) })));
   });
   page.every(10, topPanel, async () => top.update((await page.get("/v1/stats/top", { limit: 8 })).items));
-  return [heading("Overview"), grid({ element: make("dl.tiles", tiles.map(({ element }) => element)) }, trafficPanel,
+  return [heading("Overview"), grid(problemPanel(page), { element: make("dl.tiles", tiles.map(({ element }) => element)) }, trafficPanel,
     panel("Requests per second", { size: "half" }, requests.element), panel("Time to first byte", { size: "half" }, firstByte.element), diskPanel, panel("Health", { size: "half" }, health), topPanel, usagePanel(page))];
 }
 

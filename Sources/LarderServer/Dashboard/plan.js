@@ -5,7 +5,7 @@ import { bytes, count, some } from "./format.js";
 import { action, announce, button, dialog } from "./view.js";
 
 const SHOWN = 100;
-const PURGE = ["POST /v1/purges", "GET /v1/purges/{planId}", "POST /v1/purges/{planId}/commit"];
+export const PURGE = ["POST /v1/purges", "GET /v1/purges/{planId}", "POST /v1/purges/{planId}/commit"];
 
 // The button that opens a dialog for a purge; null unless the token permits purges.
 export const purgeAction = (operation) => action(PURGE, "Purge…", operation, "danger");

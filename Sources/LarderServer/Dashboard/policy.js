@@ -4,7 +4,8 @@ import { curveChart } from "./draw.js";
 import { bytes, duration, percent, pick, some } from "./format.js";
 import { assetLink, badge, checkField, facts, form, grid, heading, listPanel, meter, numberField, numbers, panel, submitButton, table, words } from "./view.js";
 
-const COLORS = { s3fifo: "a", lru: "b", sieve: "c", lfuda: "d", gdsf: "e" };
+// All simulations have one colour, and a pattern each.
+const PATTERNS = { s3fifo: "k.k1", lru: "k.k2", sieve: "k.k3", lfuda: "k.k4", gdsf: "k.k5" };
 const LEAST_CAPACITY = 1 << 20;
 
 export function policyPage(page) {
@@ -21,13 +22,10 @@ export function policyPage(page) {
   const quotaPanel = panel("Quotas", {}, quotas.element);
   page.every(10, quotaPanel, async () => quotas.update((await page.get("/v1/stats")).store.quotas));
   const next = listPanel(page, "Next to be evicted", {
-    path: "/v1/evictions/next", query: () => ({ limit: 12 }), key: (item) => `${item.assetId} ${item.range.offset}`, empty: "No bytes would be evicted.", size: "half",
+    path: "/v1/evictions/next", name: "next", query: () => ({ limit: 12 }), key: (item) => `${item.assetId} ${item.range.offset}`, empty: "No bytes would be evicted.", size: "half",
     columns: [["Asset", "wide", assetLink], ["Offset", "number", (item) => bytes(item.range.offset)], ...numbers("bytes reads ageSeconds"), ...words("queue")],
   });
-  const evictions = listPanel(page, "Evictions of the last day", {
-    path: "/v1/evictions", seconds: 3, query: () => ({ limit: 12, total: true }), key: (item) => `${item.at} ${item.assetId} ${item.ranges[0]?.offset}`, empty: "No bytes were evicted.", size: "half",
-    columns: [...words("at"), ["Reason", "", (item) => badge(item.reason)], ["Asset", "wide", assetLink], ...numbers("bytes")],
-  });
+  const evictions = evictionList(page, { query: () => ({ limit: 12, total: true }), size: "half" });
   return [heading("Policy"), grid(policyPanel, curvePanel(page), next, evictions, quotaPanel)];
 }
 
@@ -41,7 +39,7 @@ function curvePanel(page) {
   let [curve, simulated] = [null, []];
   const show = () => {
     const points = curve.points.map(({ capacityBytes, byteMissRatio }) => ({ x: capacityBytes, y: byteMissRatio }));
-    chart.update([[`${curve.algorithm}, in force`, "f", points], ...simulated], curve.capacityBytes);
+    chart.update([[`${curve.algorithm}, in force`, "t", points], ...simulated], curve.capacityBytes);
     setText(note, curve.reads ? `Miss ratio of bytes by capacity, from ${some(curve.reads, "read")} in ${duration(curve.windowSeconds)}.` : "There were no reads since the start.");
   };
   const submit = async ({ capacity, ...chosen }) => {
@@ -50,16 +48,24 @@ function curvePanel(page) {
     const capacities = [...curve.points.map(({ capacityBytes }) => capacityBytes), wanted].filter((size) => size >= LEAST_CAPACITY).sort((left, right) => left - right);
     const { items } = await page.send("POST", "/v1/policy/simulations", { capacities, ...(algorithms.length && { algorithms }) });
     const points = (name) => items.filter(({ algorithm }) => algorithm === name).map(({ capacityBytes, byteHitRatio }) => ({ x: capacityBytes, y: 1 - byteHitRatio }));
-    simulated = algorithms.map((name) => [name, COLORS[name], points(name)]);
+    simulated = algorithms.map((name) => [name, PATTERNS[name], points(name)]);
     results.update(items.filter((item) => item.capacityBytes === wanted));
     results.element.hidden = false;
     show();
   };
   const body = panel("Miss ratio and simulation", {}, note, chart.element, form("form.filters", submit, numberField("Capacity, GiB", "capacity", { least: 0.001, placeholder: "in force" }),
-    Object.keys(COLORS).map((name) => checkField(name, name, name === "lru")), submitButton("Simulate")), results.element);
+    Object.keys(PATTERNS).map((name) => checkField(name, name, name === "lru")), submitButton("Simulate")), results.element);
   page.every(60, body, async () => {
     curve = await page.get("/v1/policy/curve");
     show();
   });
   return body;
+}
+
+// Evictions, newest first; `told` gets each page of them.
+export function evictionList(page, options, told = () => {}) {
+  return listPanel(page, "Evictions of the last day", {
+    path: "/v1/evictions", name: "evictions", seconds: 3, live: true, key: (item) => `${item.at} ${item.assetId} ${item.ranges[0]?.offset}`, empty: "No bytes were evicted.",
+    columns: [...words("at"), ["Reason", "", (item) => badge(item.reason), "reason"], ["Asset", "wide", assetLink, "key"], ...numbers("bytes")], told, ...options,
+  });
 }

@@ -1,25 +1,38 @@
 // Readers: tokens with their rights and traffic, new tokens, revocation.
 import { session } from "./api.js";
 import { make } from "./dom.js";
-import { bytes, count, moment, percent } from "./format.js";
-import { action, announce, ask, badge, dialog, grid, heading, listPanel, numberField, pair, selectField, textField, words } from "./view.js";
+import { bytes, count, moment, percent, rate } from "./format.js";
+import { action, announce, badge, dialog, grid, heading, link, listPanel, numberField, pair, proof, proofField, scan, selectField, textField, words } from "./view.js";
 
 const STATES = { active: "good", expired: "bad", overridden: "warn" };
 const REVOKE = "DELETE /v1/tokens/{tokenId}";
 const list = (text) => text?.split(/[\s,]+/).filter(Boolean);
 
 export function readersPage(page) {
-  const traffic = new Map();
-  const figure = (title, content) => [title, "number", ({ id }) => (traffic.has(id) ? content(traffic.get(id)) : "–")];
+  const [traffic, before] = [new Map(), new Map()];
+  const figure = (title, value, format) => [title, "number", ({ id }) => format(traffic.has(id) ? value(traffic.get(id)) : undefined), ({ id }) => (traffic.has(id) ? value(traffic.get(id)) : undefined)];
+  // The rate is that between two reads of the counters.
+  const readTraffic = async () => {
+    const time = performance.now();
+    for (const each of (await page.get("/v1/stats")).readers) {
+      const last = before.get(each.token);
+      traffic.set(each.token, { ...each, bytesPerSecond: last && ((each.bytes - last.bytes) * 1000) / (time - last.time) });
+      before.set(each.token, { bytes: each.bytes, time });
+    }
+  };
   const readers = listPanel(page, "Readers", {
-    path: "/v1/tokens", key: ({ id, source }) => `${id} ${source}`, empty: "The service requires no token.",
+    read: async () => {
+      const [{ items }] = await Promise.all([scan(page, "/v1/tokens", {}, () => true, 10_000), session.can("GET /v1/stats") && readTraffic()]);
+      return items;
+    },
+    seconds: 5, live: true, find: ({ id, origins, prefixes }) => [id, ...(origins ?? []), ...(prefixes ?? [])].join(" "), key: ({ id, source }) => `${id} ${source}`, empty: "The service requires no token.",
     tools: action("POST /v1/tokens", "New token…", async () => newToken(page, readers), "main"),
     columns: [
-      ["Name", "wide", ({ id }) => id], ...words("scope source"), ["State", "", ({ state }) => badge(state, STATES[state])],
+      ["Name", "name", ({ id }) => (session.can("GET /v1/requests") ? link(`#/requests?token=${encodeURIComponent(id)}`, id) : id), "id"], ...words("scope source"), ["State", "", ({ state }) => badge(state, STATES[state]), "state"],
       ["Limits", "text", ({ origins, prefixes }) => [...(origins ?? []), ...(prefixes ?? [])].join(", ") || "none"],
-      figure("Requests", ({ requests }) => count(requests)), figure("Bytes", (each) => bytes(each.bytes)),
-      figure("From the cache", (each) => (each.bytes ? percent(each.bytesFromCache / each.bytes) : "–")),
-      ["Expires", "number", ({ expiresAt }) => (expiresAt ? moment(expiresAt) : "never")],
+      figure("Rate", (each) => each.bytesPerSecond, rate), figure("Bytes", (each) => each.bytes, bytes), figure("Saved bytes", (each) => each.bytesFromCache, bytes),
+      figure("Saved", (each) => (each.bytes ? each.bytesFromCache / each.bytes : undefined), percent), figure("Requests", (each) => each.requests, count), figure("Errors", (each) => each.errors, count),
+      ["Expires", "number", ({ expiresAt }) => (expiresAt ? moment(expiresAt) : "never"), "expiresAt"],
       ["", "", ({ id, source }) => (source === "api" ? action(REVOKE, "Revoke…", async () => revoke(page, readers, id)) : null)],
     ],
   });
@@ -28,22 +41,22 @@ export function readersPage(page) {
 }
 
 function revoke(page, readers, id) {
-  ask(page, `Revoke the token ${id}?`, "Requests with it are refused at once, and its streams end.", "Keep the token", "Revoke", async () => {
-    await page.send("DELETE", `/v1/tokens/${encodeURIComponent(id)}`);
+  dialog(page, `Revoke the token ${id}?`, "Revoke", async (values) => {
+    await page.send("DELETE", `/v1/tokens/${encodeURIComponent(id)}`, undefined, proof(values));
     announce(`The token ${id} is revoked.`);
     readers.load();
-  });
+  }, make("p", "Requests with it are refused at once, and its streams end."), proofField());
 }
 
 function newToken(page, readers) {
-  const create = async ({ id, scope, origins, prefixes, days }) => {
+  const create = async ({ id, scope, origins, prefixes, days, ...values }) => {
     const end = days && new Date(Date.now() + days * 86_400_000).toISOString();
-    const { token } = await page.send("POST", "/v1/tokens", { id, scope, origins: list(origins), prefixes: list(prefixes), expiresAt: end });
+    const { token } = await page.send("POST", "/v1/tokens", { id, scope, origins: list(origins), prefixes: list(prefixes), expiresAt: end }, proof(values));
     readers.load();
     // The secret stays on the screen until the user closes the dialog.
     dialog(page, `The token ${id}`, "Close", async () => {}, make("p", "Copy the secret now: it is shown once, and nothing keeps it."), make("output.secret", token));
   };
   dialog(page, "New token", "Create", create, pair(textField("Name", "id", { required: true }), selectField("Scope", "scope", ["read", "write", "sign", "admin"])),
     textField("Origins", "origins", {}, "Without origins and prefixes the token permits all content."), textField("Path prefixes, such as /o/media/films/", "prefixes", { value: session.access.assetPrefixes?.join(" ") }),
-    numberField("Validity, days", "days", { placeholder: "no end" }));
+    numberField("Validity, days", "days", { placeholder: "no end" }), proofField());
 }

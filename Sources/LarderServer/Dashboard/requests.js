@@ -1,20 +1,28 @@
 // Requests: the last ones, newest first.
 import { duration } from "./format.js";
-import { assetLink, badge, button, filters, grid, heading, link, listPanel, numbers, textField, words } from "./view.js";
+import { ID } from "./search.js";
+import { assetLink, badge, filters, grid, heading, keyText, link, listPanel, numbers, scan, textField, words } from "./view.js";
 
 const FIELDS = { prefix: "Key prefix or path", origin: "Origin", token: "Token", status: "Status, such as 5xx", result: "Result, such as miss", minSeconds: "Least seconds" };
-const time = (title, name) => [title, "number", (request) => duration(request[name])];
+const time = (title, name) => [title, "number", (request) => duration(request[name]), name];
 
 export function requestsPage(page) {
-  const search = filters("requests", Object.entries(FIELDS).map(([name, title]) => textField(title, name, { value: page.query.get(name) })));
-  const pause = button("Pause", async () => { pause.textContent = (list.isPaused = !list.isPaused) ? "Continue" : "Pause"; });
-  const list = listPanel(page, "Requests", {
-    path: "/v1/requests", query: () => Object.fromEntries(page.query), key: ({ id }) => id, empty: "No request meets the conditions.", seconds: 2, tools: pause,
+  const search = filters(page, "requests", textField("Trace, request or asset ID", "id", { value: page.query.get("id") }), Object.entries(FIELDS).map(([name, title]) => textField(title, name, { value: page.query.get(name) })));
+  return [heading("Requests"), search, grid(requestList(page, () => Object.fromEntries(Object.keys(FIELDS).map((name) => [name, page.query.get(name)])), page.query.get("id")))];
+}
+
+// The last requests; `id` is one of a trace, of a request or of an asset.
+export function requestList(page, query, id, name) {
+  // A traceparent has the ID of its trace in its second part.
+  const wanted = id && (id.split("-").find((part) => ID.test(part)) ?? id).toLowerCase();
+  const read = async () => (await scan(page, "/v1/requests", query(), (request) => [request.traceId, request.requestId, request.assetId].includes(wanted))).items;
+  return listPanel(page, "Requests", {
+    ...(id ? { read, seconds: 5 } : { path: "/v1/requests", query, seconds: 2 }), key: (request) => request.id, empty: id ? "None of the last 10,000 requests has this ID." : "No request meets the conditions.", live: true, name,
     columns: [
-      ...words("at"), ["Status", "", ({ status }) => badge(status, status < 400 ? "good" : "bad")], ["Result", "", ({ code, result }) => code ?? result],
-      ["Request", "wide", (request) => (request.assetId ? assetLink(request) : request.path)], ["Range", "", ({ assetId, range }) => assetId && link(`#/fills?target=${assetId}&range=${range ?? ""}`, range ?? "all")],
+      ...words("at"), ["Status", "", ({ status }) => badge(status, status < 400 ? "good" : "bad"), "status"], ["Result", "", ({ code, result }) => code ?? result, ({ code, result }) => code ?? result],
+      ["Request", "wide", (request) => (request.assetId ? assetLink(request) : keyText(request.path)), ({ key, path }) => key ?? path], ["Range", "", ({ assetId, range }) => assetId && link(`#/fills?target=${assetId}&range=${range ?? ""}`, range ?? "all")],
       ...numbers("bytes bytesFromUpstream"), time("First byte", "firstByteSeconds"), time("Total", "totalSeconds"), ...words("token client"),
+      ["Trace", "", ({ traceId, requestId }) => (traceId ?? requestId) && link(`#/requests?id=${traceId ?? requestId}`, (traceId ?? requestId).slice(0, 8))],
     ],
   });
-  return [heading("Requests"), search, grid(list)];
 }

@@ -1,9 +1,10 @@
 // Parts of pages: panels, tables, forms, dialogs, messages.
 import { session } from "./api.js";
 import { make, replace, setContent, setStyle, setText } from "./dom.js";
-import { count, label as fieldLabel, percent, show } from "./format.js";
+import { count, decoded, label as fieldLabel, percent, show, some } from "./format.js";
 
 const messages = document.getElementById("messages");
+const [SHORT, TAIL] = [34, 22];
 
 export const heading = (text, ...more) => make("div.top", make("h1", text), more);
 export const grid = (...panels) => make("div.grid", panels.map((each) => each?.element));
@@ -17,23 +18,25 @@ export function panel(title, { tools, size = "full" }, ...content) {
   };
 }
 
-// Columns for fields of the API, named with spaces between them.
-export const numbers = (names, kind = "number") => names.split(" ").map((name) => [fieldLabel(name), kind, (item) => show(name, item[name])]);
+// Columns for fields of the API, named with spaces between them. They sort by the field.
+export const numbers = (names, kind = "number") => names.split(" ").map((name) => [fieldLabel(name), kind, (item) => show(name, item[name]), name]);
 export const words = (names) => numbers(names, "");
 
-// Columns are [title, class, content of an item]. An update writes only the cells that differ.
-export function table(label, columns, key, empty) {
+// Columns are [title, class, content of an item, sort]; a click on a title calls `turn(sort)`. An update writes only the
+// cells that differ.
+export function table(label, columns, key, empty, turn) {
   const rows = new Map();
   const body = make("tbody");
   const message = make("p.empty", "Loading…");
-  const cells = (tag, title) => columns.map(([name, kind]) => make(tag, { class: kind, scope: title && "col", "data-title": name }, title && name));
+  const heads = columns.map(([name, kind, , sort, head]) => make("th", { class: kind, scope: "col" }, head ?? (turn && sort ? make("button.sort", { type: "button", onclick: () => turn(sort) }, name) : name)));
+  const cells = () => columns.map(([name, kind]) => make("td", { class: kind, "data-title": name }));
   return {
-    element: make("div.table", make("table", { "aria-label": label }, make("thead", make("tr", cells("th", true))), body), message),
+    element: make("div.table", make("table", { "aria-label": label }, make("thead", make("tr", heads)), body), message),
     update(items) {
       const wanted = new Map(items.map((item) => [key(item), item]));
       for (const [name, row] of rows) if (!wanted.has(name) && rows.delete(name)) row.remove();
       [...wanted].forEach(([name, item], index) => {
-        const row = rows.get(name) ?? make("tr", cells("td"));
+        const row = rows.get(name) ?? make("tr", cells());
         rows.set(name, row);
         columns.forEach(([, , content], column) => setContent(row.children[column], content(item)));
         if (body.children[index] !== row) body.insertBefore(row, body.children[index] ?? null);
@@ -41,31 +44,124 @@ export function table(label, columns, key, empty) {
       setText(message, empty);
       message.hidden = items.length > 0;
     },
+    // Marks the column that the rows are sorted by.
+    mark: (sort, order) => columns.forEach(([, , , own], index) => { heads[index].ariaSort = own && own === sort ? `${order}ending` : null; }),
   };
 }
 
-// A panel with a list of the API, one page at a time.
-export function listPanel(page, title, { path, query, columns, key, empty, seconds = 10, above, ...options }) {
-  const shown = table(title, columns, key, empty);
-  const label = make("span.muted", { role: "status" }, " ");
-  const cursors = [null];
-  let next;
-  const turn = (text, move) => button(text, async () => list.load(move()));
-  const [back, forth] = [turn("Previous", () => cursors.pop()), turn("Next", () => cursors.push(next))];
-  const list = panel(title, options, above, shown.element, make("div.pager", label, back, forth));
+const PAGE = 50;
+const compare = (left, right) => (typeof left === "number" && typeof right === "number" ? left - right : String(left).localeCompare(String(right), "en", { numeric: true }));
+const valueOf = (item, sort) => (typeof sort === "function" ? sort(item) : item[sort] ?? item[`${sort}At`]);
+
+// Items without a value come last.
+function sorted(items, sort, order) {
+  const sign = order === "asc" ? 1 : -1;
+  const values = new Map(items.map((item) => [item, valueOf(item, sort) ?? null]));
+  return [...items].sort((one, two) => {
+    const [left, right] = [values.get(one), values.get(two)];
+    return left === null || right === null ? (left === null) - (right === null) : sign * compare(left, right);
+  });
+}
+
+// A panel with a list: one page at a time of a list of the API (`path`, `query`), or of all items that `read` returns.
+// Search, order and page are in the URL; `name` tells several lists of one page apart. `find` is the text of an item for
+// the search of a list that is read as a whole. `isSorted`: the API sorts; other lists of the API sort the rows of a page.
+// `actions` for selected rows are [text, operations of the API, function of the items, class]. A `live` list can be paused.
+export function listPanel(page, title, { path, query, read, find, columns, key, empty, name = "", isSorted, actions = [], live, seconds = 10, above, tools, size, told }) {
+  const param = (text) => (name ? `${name}-${text}` : text);
+  const get = (text) => page.query.get(param(text));
+  const set = (values, isReplaced) => page.set(Object.fromEntries(Object.entries(values).map(([text, value]) => [param(text), value])), isReplaced);
+  const [chosen, state] = [new Set(), make("span.muted", { role: "status" }, " ")];
+  const usable = actions.filter(([, needs]) => session.can(needs));
+  const all = make("input", { type: "checkbox", "aria-label": "Select all rows", onchange: () => choose(all.checked ? rows : []) });
+  const box = (item) => make("input", { type: "checkbox", "aria-label": "Select the row", onchange: ({ target }) => { chosen[target.checked ? "add" : "delete"](key(item)); showChosen(); } });
+  const ids = new Map(columns.map(([text, , , sort]) => [sort, typeof sort === "function" ? text : sort]));
+  const byId = (id) => [...ids].find((each) => each[1] === id)?.[0];
+  const turn = (sort) => {
+    const [, kind] = columns.find((column) => column[3] === sort);
+    const first = /number/.test(kind) ? "desc" : "asc";
+    const order = get("sort") === ids.get(sort) ? { asc: "desc", desc: "asc" }[get("order")] : first;
+    set({ sort: ids.get(sort), order, page: null, cursor: null });
+    return refresh();
+  };
+  const shown = table(title, [...(usable.length ? [["", "pick", box, null, all]] : []), ...columns], key, empty, turn);
+  const toolbar = make("div.chosen", { hidden: true }, make("span"), usable.map(([text, , operation, kind]) => button(text, () => operation(rows.filter((item) => chosen.has(key(item)))), kind)), button("Clear", async () => choose([])));
+  const number = () => Number(get("page") ?? 1);
+  const cursors = page.memory;
+  const place = (at) => { const at_ = new URLSearchParams(page.query); [param("page"), param("cursor")].forEach((each) => at_.delete(each)); return `${name} ${at_} ${at}`; };
+  const go = (at, cursor) => { set({ page: at > 1 ? at : null, cursor: at > 1 ? cursor : null }); return refresh(); };
+  const refresh = () => (read ? render() : list.load());
+  const back = button("Previous", async () => { const before = cursors.get(place(number() - 1)); return go(before || read ? number() - 1 : 1, before); });
+  const forth = button("Next", async () => go(number() + 1, next));
+  const pause = live && button("Pause", async () => { setText(pause, (list.isPaused = !list.isPaused) ? "Continue" : "Pause"); if (!list.isPaused) list.load(); });
+  const search = find && make("input", { type: "search", "aria-label": `Search ${title.toLowerCase()}`, placeholder: "Search", value: get("find"), oninput: ({ target }) => { set({ find: target.value, page: null }, true); render(); } });
+  const list = panel(title, { tools: [search, pause, tools], size }, above, toolbar, shown.element, make("div.pager", state, back, forth));
+  let [rows, next, total] = [[], null];
+
+  function choose(items) {
+    chosen.clear();
+    items.forEach((item) => chosen.add(key(item)));
+    for (const each of shown.element.querySelectorAll("td.pick input")) each.checked = items.length > 0;
+    showChosen();
+  }
+  function showChosen() {
+    for (const each of chosen) if (!rows.some((item) => key(item) === each)) chosen.delete(each);
+    toolbar.hidden = !chosen.size;
+    setText(toolbar.firstChild, `${count(chosen.size)} selected`);
+    all.checked = chosen.size > 0 && chosen.size === rows.length;
+  }
+  // Shows the items in the order of the URL, of a list that is read as a whole those of the page.
+  function render() {
+    const [sort, order, text] = [byId(get("sort")), get("order"), find && get("find")?.toLowerCase()];
+    let items = text ? list.items.filter((item) => find(item).toLowerCase().includes(text)) : list.items;
+    if (sort && !isSorted) items = sorted(items, sort, order);
+    const most = Math.max(1, Math.ceil(items.length / PAGE));
+    const at = read ? Math.min(number(), most) : number();
+    rows = read ? items.slice((at - 1) * PAGE, at * PAGE) : items;
+    shown.update(rows);
+    shown.mark(sort, order);
+    back.disabled = at === 1;
+    forth.disabled = read ? at === most : next === null;
+    const [sum, more] = [read ? (items.length > PAGE ? items.length : undefined) : total, sort && !isSorted && !read && (next !== null || at > 1)];
+    setText(state, `${count(rows.length)}${sum === undefined ? "" : ` of ${count(sum)}`}${at === 1 ? "" : `, page ${count(at)}`}${more ? ", sorted within this page" : ""}`);
+    back.hidden = forth.hidden = back.disabled && forth.disabled;
+    showChosen();
+    told?.(rows);
+  }
   list.items = [];
-  list.isFirst = () => cursors.length === 1;
-  list.put = (item) => shown.update(list.items = list.items.map((other) => (key(other) === key(item) ? item : other)));
+  list.isFirst = () => number() === 1;
+  list.put = (item) => { list.items = list.items.map((other) => (key(other) === key(item) ? item : other)); render(); };
+  // Shows other items, such as events.
+  list.fill = (items) => { if (list.isPaused) return; list.items = items; render(); };
   list.load = page.every(seconds, list, async () => {
-    const answer = await page.get(path, { limit: 50, cursor: cursors.at(-1), ...query?.() });
-    shown.update(list.items = answer.items);
-    next = answer.nextCursor;
-    back.disabled = list.isFirst();
-    forth.disabled = next === null;
-    const sum = answer.total === undefined ? "" : ` of ${count(answer.total)}`;
-    setText(label, `${count(answer.items.length)}${sum}${list.isFirst() ? "" : `, page ${cursors.length}`}`);
+    if (read) return list.fill(await read() ?? list.items);
+    cursors.set(place(number()), get("cursor"));
+    const order = isSorted && { sort: get("sort"), order: get("order") };
+    const answer = await page.get(path, { limit: PAGE, cursor: get("cursor"), ...order, ...(await query?.()) });
+    [next, total, list.items] = [answer.nextCursor, answer.total, answer.items];
+    render();
   });
   return list;
+}
+
+// All items of a list of the API that `match`, at most `most` of them; `isPart`: there can be more.
+export async function scan(page, path, query, match, most = 1000, pages = 100) {
+  const found = [];
+  let [cursor, number] = [undefined, 0];
+  for (; cursor !== null && number < pages && found.length < most; number += 1) {
+    const answer = await page.get(path, { ...query, limit: 1000, cursor });
+    found.push(...answer.items.filter(match));
+    cursor = answer.nextCursor;
+  }
+  return { items: found.slice(0, most), isPart: cursor !== null || found.length > most };
+}
+
+// Runs the operation for each item, and tells the result.
+export async function forEach(items, noun, done, operation) {
+  let [number, failure] = [0];
+  for (const item of items) await operation(item).then(() => { number += 1; }, (error) => { failure = error; });
+  if (number) announce(`${some(number, noun)} ${done}.`);
+  if (failure) announce(`${some(items.length - number, noun)} not ${done}: ${failure.message}`, "bad");
 }
 
 // Names and values, updated in place.
@@ -87,8 +183,16 @@ export const meter = (share, kind = "", text = percent(share)) =>
   make("span.share", make("span", { class: `meter ${kind}` }, setStyle(make("i"), "width", `${Math.min(1, share || 0) * 100}%`)), text);
 
 export const link = (hash, text) => make("a", { href: hash }, text);
-export const keyLink = (hash, text) => make("a.key", { href: hash, title: text }, text);
+// A key, decoded; a long one is cut in the middle, at the width of its place.
+export function keyText(text, kind = "span.key", attributes = {}) {
+  const letters = [...decoded(text)];
+  const parts = letters.length <= SHORT ? letters.join("") : [make("span", letters.slice(0, -TAIL).join("")), make("span", letters.slice(-TAIL).join(""))];
+  return make(kind, { title: text, ...attributes }, parts);
+}
+export const keyLink = (hash, text) => keyText(text, "a.key", { href: hash });
 export const assetLink = ({ assetId, key }) => keyLink(`#/assets/${assetId}`, key ?? assetId);
+// A long text on one line, which a click unfolds.
+export const oneLine = (text) => (text ? make("details.line", make("summary", text)) : null);
 
 // Runs the operation of a control once at a time.
 async function run(control, operation) {
@@ -108,10 +212,18 @@ export const button = (text, operation, kind) => make("button", { type: "button"
 export const action = (needs, ...parts) => (session.can(needs) ? button(...parts) : null);
 export const submitButton = (text) => make("button.main", { type: "submit" }, text);
 
-export function announce(text, kind = "good") {
-  const item = make(`p.${kind}`, text, make("button.quiet", { type: "button", "aria-label": "Close the message", onclick: () => item.remove() }, "×"));
+// A message ends with its page; `isNext`: with the page that opens now. An error stays until then, or until it is closed.
+export function announce(text, kind = "good", isNext = false) {
+  const item = make(`p.${kind}`, { "data-next": isNext }, text, make("button.quiet", { type: "button", "aria-label": "Close the message", onclick: () => item.remove() }, "×"));
   messages.append(item);
-  setTimeout(() => item.remove(), 10_000);
+  if (kind === "good") setTimeout(() => item.remove(), 10_000);
+}
+
+export function endMessages() {
+  for (const item of [...messages.children]) {
+    if (!("next" in item.dataset)) item.remove();
+    delete item.dataset.next;
+  }
 }
 
 let controls = 0;
@@ -141,6 +253,11 @@ export function withinField(value) {
 
 export const checkField = (label, name, checked) => make("label.check", make("input", { type: "checkbox", name, checked }), label);
 export const pair = (...fields) => make("div.pair", fields);
+
+// Actions on tokens ask for the token again, so that an unattended tab or one that got its token from another tab cannot
+// give rights away. The service checks it.
+export const proofField = () => session.token && textField("Your access token again", "proof", { type: "password", required: true });
+export const proof = (values) => (values.proof ? { Authorization: `Bearer ${values.proof}` } : undefined);
 
 // A value that a field does not accept, with a sentence for the user.
 export class FieldError extends Error {
@@ -190,8 +307,11 @@ export function form(name, submit, ...content) {
   return make(name, { onsubmit: send }, content);
 }
 
-// A form whose values become the query of a page.
-export const filters = (name, ...fields) => form("form.filters", async (chosen) => { location.hash = `/${name}?${new URLSearchParams(chosen)}`; }, fields, submitButton("Search"));
+// A form whose values become the query of a page; the order of its list stays.
+export const filters = (page, name, ...fields) => form("form.filters", async (chosen) => {
+  const order = ["sort", "order"].filter((each) => page.query.has(each)).map((each) => [each, page.query.get(each)]);
+  location.hash = `/${name}?${new URLSearchParams([...Object.entries(chosen), ...order])}`;
+}, fields, submitButton("Search"));
 
 function modal(page, title, ...content) {
   const element = make("dialog", { "aria-label": title, onclose: () => element.remove() }, content);

@@ -1,0 +1,32 @@
+// The search for assets: by identifier, by the URL of a viewer or of an upstream, by the beginning or a part of a key.
+import { decoded } from "./format.js";
+
+export const ID = /^[0-9a-f]{32}$/;
+
+// What a text can mean: the identifier of an asset, filters of the list of assets to be tried in turn, or a test of items.
+export function meaning(text) {
+  if (ID.test(text)) return { id: text };
+  if (/^https?:/i.test(text)) return ofURL(text);
+  if (text.startsWith("/")) return { filters: [...new Set([text, encoded(text)])].map((prefix) => ({ prefix })) };
+  const part = text.toLowerCase();
+  return { match: ({ key, url }) => [key, decoded(key), url ?? ""].some((each) => each.toLowerCase().includes(part)) };
+}
+
+function ofURL(text) {
+  const { pathname, searchParams } = URL.canParse(text) ? new URL(text) : { pathname: "", searchParams: new URLSearchParams() };
+  const [, id] = /\/v1\/assets\/([0-9a-f]{32})/.exec(pathname) ?? [];
+  if (id) return { id };
+  const [key, url] = ["key", "url"].map((name) => searchParams.get(name));
+  if (pathname.endsWith("/v1/content") && url) return { filters: [key ? { key } : { url }] };
+  // The URL of an upstream can contain such a path, too.
+  const [mounted] = /\/o\/[^/]+\/.*$/.exec(pathname) ?? [];
+  return { filters: [{ url: text }, mounted && { prefix: mounted }].filter(Boolean) };
+}
+
+function encoded(text) {
+  try {
+    return encodeURI(text).replaceAll("#", "%23").replaceAll("?", "%3F");
+  } catch {
+    return text;
+  }
+}
