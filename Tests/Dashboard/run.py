@@ -5,6 +5,7 @@
     run.py --larder .build/debug/larder --brief
     run.py --larder .build/debug/larder --only outage,jobs --screenshots /tmp/shots
     run.py --larder .build/debug/larder --picture docs/dashboard.png
+    run.py --larder .build/debug/larder --contact-sheet /tmp/pages.png
 
 --files serves the page from a directory instead of from the program, for changes without a build. The console must stay
 empty, the content security policy must not be violated, and no request may leave the service.
@@ -37,6 +38,7 @@ if __name__ == "__main__":
 from playwright.sync_api import expect, sync_playwright  # noqa: E402
 
 import lists  # noqa: E402
+import tasks  # noqa: E402
 from stage import ADMIN, HOSTILE, LIMITED_READ, LIMITED_WRITE, POLICY, PREFIXES, READ, WRITE, Fleet, Stage, Visit, button, panel, row  # noqa: E402
 
 ROUTES = {
@@ -952,8 +954,8 @@ CHECKS = {
     "contents": check_contents, "keyboard": check_keyboard, "views": check_views, "memory": check_memory,
     "outage": check_outage, "access": check_access,
 }  # fmt: skip
-CHECKS.update(lists.CHECKS)
-BRIEF = ["search", "tabs", "files", "tokens", "permissions", "limits", "repetition", "overview", "fleet", "names", "contents", "outage"]
+CHECKS.update(lists.CHECKS, tasks=tasks.perform)
+BRIEF = ["search", "tabs", "tasks", "files", "tokens", "permissions", "limits", "repetition", "overview", "fleet", "names", "contents", "outage"]
 
 
 #: Waits for a number of seconds in the memory of the page.
@@ -1012,12 +1014,17 @@ def main():
     parser.add_argument("--files", help="directory with the files of the page")
     parser.add_argument("--screenshots", help="directory for pictures of all pages")
     parser.add_argument("--picture", help="write a picture of the overview to this file instead")
+    parser.add_argument("--contact-sheet", help="write one picture of all pages to this file instead")
     parser.add_argument("--soak", type=int, help="keep the overview open for this number of minutes instead")
     parser.add_argument("--seconds", type=int, default=840, help="traffic before --picture")
     options = parser.parse_args()
     program = checks.program_of(parser, options)
     names = checks.chosen(CHECKS, options.only, BRIEF if options.brief else None)
-    results, stage = checks.Checks("ui"), Stage(program)
+    results = checks.Checks("ui")
+    if names == ["tasks"] or options.contact_sheet:
+        stage = tasks.Crowd(program)
+    else:
+        stage = Stage(program)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which(options.chromium), args=["--no-sandbox"])
 
@@ -1027,12 +1034,23 @@ def main():
         if options.picture:
             take_picture(stage, visit, options.picture, options.seconds)
             return 0
+        if options.contact_sheet:
+            items = [f"assets/{stage.asset('film.mp4')}", f"jobs/{stage.job('film.mp4', 'none.mp4', label='tonight')}", "origins/media", f"assets/{'0' * 32}"]
+            tasks.contact_sheet(stage, visit, [*ROUTES, *items], options.contact_sheet)
+            return 0
         if options.soak:
             soak(stage, visit, options.soak)
             return 0
         for name in names:
+            if name == "tasks":
+                continue
             with results.part(name, CHECKS[name].__doc__) as part:
                 examine(name, stage, visit, options.screenshots, part)
+        if "tasks" in names:
+            if names != ["tasks"]:
+                stage.stop()
+                stage = tasks.Crowd(program, *((2, 0) if options.brief else ()))
+            tasks.perform(results, stage, visit, tasks.SHORT if options.brief else tasks.TASKS, tasks.RUNS[:1] if options.brief else tasks.RUNS)
         browser.close()
     stage.stop()
     return results.finish()

@@ -54,6 +54,8 @@ UPSTREAM = """
         location /slow/ { limit_rate 300k; alias DIRECTORY/files/; }
         location /slowest/ { limit_rate 50k; alias DIRECTORY/files/; }
         location /report { return 204; }
+        location /v1/traces { return 200; }
+        location /locked/ { if ($http_x_key != two) { return 403; } alias DIRECTORY/files/; }
     }
 """
 
@@ -61,7 +63,7 @@ UPSTREAM = """
 class Stage:
     """The servers of one run."""
 
-    def __init__(self, program):
+    def __init__(self, program, capacity="64MiB", more=("origins.media.quota.max=32MiB",)):
         self.directory = checks.directory("dashboard")
         self.files = self.directory / "files"
         self.files.mkdir()
@@ -80,9 +82,9 @@ class Stage:
             program, self.directory, self.upstream.port,
             [
                 *self.tokens, "upstream.pricePerGigabyte=0.09",
-                "policy.capacity=64MiB", "policy.minFreeDisk=0", "policy.grace=1s",
+                f"policy.capacity={capacity}", "policy.minFreeDisk=0", "policy.grace=1s",
                 *origin("dead", "http://127.0.0.1:9", retries=0, circuitBreaker_failures=2),
-                "origins.media.quota.max=32MiB", f"upstream.allowedHosts=127.0.0.1:{self.upstream.port}",
+                *more, f"upstream.allowedHosts=127.0.0.1:{self.upstream.port}",
                 "upstream.allowPrivateAddresses=true",
             ],
         )  # fmt: skip

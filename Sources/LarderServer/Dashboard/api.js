@@ -76,7 +76,8 @@ export async function call(path, { signal: outer, read = "json", ...options } = 
   outer?.addEventListener("abort", cancel);
   try {
     const response = await request(path, { ...options, signal: controller.signal });
-    return response.status === 204 ? null : await response[read]();
+    if (response.status === 204) return null;
+    return read === "revision" ? { document: await response.json(), revision: response.headers.get("ETag") } : await response[read]();
   } catch (error) {
     throw error instanceof Problem || outer?.aborted ? error : new Error("The service does not answer.");
   } finally {

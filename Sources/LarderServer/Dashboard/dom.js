@@ -18,7 +18,7 @@ function build(element, name, rest) {
 }
 
 const fill = (element, children) => {
-  element.append(...children.flat(3).filter((child) => child || child === 0));
+  element.append(...children.flat(Infinity).filter((child) => child || child === 0));
   return element;
 };
 

@@ -57,8 +57,9 @@ export const ago = guard((text) => {
 // The value of a field of the API. Its name states the unit.
 export function show(name, value) {
   if (/(^a|A)t$/.test(name)) return moment(value);
-  if (Array.isArray(value)) return value.map((each) => (typeof each === "object" ? JSON.stringify(each) : each)).join(", ") || "none";
-  if (typeof value !== "number") return value && typeof value === "object" ? JSON.stringify(value) : String(value ?? "–");
+  if (Array.isArray(value)) return value.map((each) => show("", each)).join(", ") || "none";
+  if (value && typeof value === "object") return Object.entries(value).map(([key, each]) => `${label(key)} ${show(key, each)}`).join(", ") || "none";
+  if (typeof value !== "number") return String(value ?? "–");
   if (/PerSecond$/.test(name)) return rate(value);
   if (/bytes|length$/i.test(name)) return bytes(value);
   if (/Seconds$/i.test(name)) return duration(value);

@@ -61,11 +61,15 @@ class Page {
 
   // Runs `update` now, after each pause (0: never), and after an outage. `target` shows its errors.
   every(seconds, target, update) {
-    let timer, isRunning;
-    const next = async (isRepeated) => {
-      if (isRunning || this.signal.aborted) return;
+    let timer, running, isWanted;
+    // While an update runs, another one that the user wants follows it.
+    const next = (isRepeated) => {
+      if (this.signal.aborted) return null;
+      if (running) isWanted ||= !isRepeated;
+      return (running ??= run(isRepeated));
+    };
+    const run = async (isRepeated) => {
       clearTimeout(timer);
-      isRunning = true;
       try {
         if (!document.hidden && !(isRepeated && target.isPaused)) await update();
         target.show("");
@@ -73,8 +77,13 @@ class Page {
         if (error.status === 401) showSignIn(EXPIRED);
         else if (!this.signal.aborted) target.show(error.message);
       }
-      isRunning = false;
+      running = null;
+      if (isWanted) {
+        isWanted = false;
+        return next();
+      }
       if (seconds && !this.signal.aborted) timer = setTimeout(next, seconds * 1000, true);
+      return null;
     };
     this.#updates.push(next);
     this.signal.addEventListener("abort", () => clearTimeout(timer));

@@ -2,8 +2,9 @@
 import { session } from "./api.js";
 import { make, replace } from "./dom.js";
 import { ago, count, duration, moment, pick } from "./format.js";
+import { originForm, SAVE, SAVE_NEW } from "./originform.js";
 import { circuitItems } from "./overview.js";
-import { action, announce, badge, facts, grid, heading, link, listPanel, numbers, oneLine, panel } from "./view.js";
+import { action, announce, ask, badge, facts, grid, heading, link, listPanel, numbers, oneLine, panel } from "./view.js";
 
 const STATES = ["closed", "halfOpen", "open"];
 const stateOf = ({ addresses }) => STATES[Math.max(...addresses.map(({ state }) => STATES.indexOf(state)))];
@@ -22,7 +23,7 @@ export function originsPage(page) {
         return { ...origin, requests: requests?.total, upstreamBytes: sizes?.upstream, byteHitRatio, p95: firstByteSeconds?.p95, failed: fills && fills.failed + fills.timedOut, credentials, failure: lastFailure(origin) };
       });
     },
-    seconds: 5, live: true, find: ({ name, baseURL, mirrors }) => [name, baseURL, ...mirrors].join(" "), key: ({ name }) => name, empty: "No origin is mounted.", tools: reloadAction(page),
+    seconds: 5, live: true, find: ({ name, baseURL, mirrors }) => [name, baseURL, ...mirrors].join(" "), key: ({ name }) => name, empty: "No origin is mounted.", tools: [reloadAction(page), action(SAVE_NEW, "New origin…", () => originForm(page), "main")],
     columns: [
       ["Name", "name", ({ name }) => originLink(name), "name"], ["Circuit", "", (origin) => stateBadge(stateOf(origin)), (origin) => STATES.indexOf(stateOf(origin))], ["Base URL", "wide", ({ baseURL }) => baseURL, "baseURL"],
       ...numbers("requests byteHitRatio upstreamBytes"), ["First byte, p95", "number", ({ p95 }) => duration(p95), "p95"], ["Failed fills", "number", ({ failed }) => count(failed), "failed"],
@@ -39,11 +40,19 @@ const reloadAction = (page) => action("POST /v1/configuration/reload", "Reload t
   page.update();
 });
 
+const UNMOUNT = "DELETE /v1/origins/{name}";
+
+const unmount = (page, name) => ask(page, `Unmount the origin ${name}?`, "Its assets stay cached until they are evicted or purged.", "Keep the origin", "Unmount", async () => {
+  await page.send("DELETE", `/v1/origins/${encodeURIComponent(name)}`);
+  announce(`The origin ${name} was unmounted.`, "good", true);
+  location.hash = "/origins";
+});
+
 export function originPage(page) {
   const name = decodeURIComponent(page.argument);
   const [circuits, figures, account, settings, failures] = [make("ul"), facts(), facts(), facts(), make("div")];
   const state = panel("State", { tools: [session.can("GET /v1/requests") && link(`#/requests?origin=${page.argument}`, "Requests"), session.can("GET /v1/assets") && link(`#/assets?origin=${page.argument}`, "Assets")] }, circuits, failures, figures.element);
-  const accountPanel = panel("Credentials", { tools: reloadAction(page) }, account.element);
+  const accountPanel = panel("Credentials", { tools: [action(SAVE, "Rotate…", () => originForm(page, name, ["Credentials"])), reloadAction(page)] }, account.element);
   page.every(5, state, async () => {
     const [origin, { origins }] = await Promise.all([page.get(`/v1/origins/${page.argument}`), page.get("/v1/stats")]);
     show(origin, origins.find((each) => each.origin === name));
@@ -57,14 +66,14 @@ export function originPage(page) {
     const { p50, p95, p99 } = stats?.firstByteSeconds ?? {};
     const counts = { ...stats?.fills, ...stats, requests: stats?.requests.total, upstreamBytes: stats?.bytes.upstream };
     figures.update({ "First byte, p50": duration(p50), "First byte, p95": duration(p95), "First byte, p99": duration(p99), ...pick(counts, "requests byteHitRatio upstreamBytes failed timedOut retried") });
-    accountPanel.element.hidden = !stats?.credentials && !origin.credentialsFile;
+    accountPanel.element.hidden = !stats?.credentials && !origin.credentialsFile && !Object.keys(origin.headers).length;
     const { kind, expiresAt, refreshedAt, stale, refreshes, error } = stats?.credentials ?? {};
     account.update({
-      Kind: kind ?? "header fields of a file", File: origin.credentialsFile ?? origin.auth?.file, "Last refresh": moment(refreshedAt), Age: ago(refreshedAt), Expires: expiresAt ? moment(expiresAt) : kind && "never or unknown",
+      Kind: kind ?? (origin.credentialsFile ? "header fields of a file" : "header fields"), "Header fields": Object.keys(origin.headers).join(", ") || "none", File: origin.credentialsFile ?? origin.auth?.file, "Last refresh": moment(refreshedAt), Age: ago(refreshedAt), Expires: expiresAt ? moment(expiresAt) : kind && "never or unknown",
       State: kind && badge(error ? "failing" : stale ? "stale" : "good", error || stale ? "bad" : "good"), Refreshes: count(refreshes), "Failed refreshes": count(stats?.credentials?.failures), Error: error,
     });
     const { addresses, observations, ...own } = origin;
     settings.update(pick(own));
   }
-  return [heading(name, link("#/origins", "All origins")), grid(state, accountPanel, panel("Settings", {}, settings.element))];
+  return [heading(name, link("#/origins", "All origins")), grid(state, accountPanel, panel("Settings", { tools: [action(SAVE, "Change…", () => originForm(page, name)), action(UNMOUNT, "Unmount…", async () => unmount(page, name), "danger")] }, settings.element))];
 }

@@ -210,7 +210,8 @@ export const button = (text, operation, kind) => make("button", { type: "button"
 
 // A button for one or several operations of the API, such as "POST /v1/jobs"; null unless the token permits them.
 export const action = (needs, ...parts) => (session.can(needs) ? button(...parts) : null);
-export const submitButton = (text) => make("button.main", { type: "submit" }, text);
+// `value` is told to the form, in which Enter presses the first of several such buttons.
+export const submitButton = (text, value = "") => make(value ? "button" : "button.main", { type: "submit", value }, text);
 
 // A message ends with its page; `isNext`: with the page that opens now. An error stays until then, or until it is closed.
 export function announce(text, kind = "good", isNext = false) {
@@ -297,7 +298,7 @@ export function form(name, submit, ...content) {
     for (const control of element.elements) control.ariaInvalid = null;
     run(event.submitter, async () => {
       try {
-        await submit(readValues(element));
+        await submit(readValues(element), event.submitter.value);
       } catch (error) {
         if (!(error instanceof FieldError)) throw error;
         refuse(element, error);
@@ -325,9 +326,9 @@ function modal(page, title, ...content) {
 export function dialog(page, title, confirm, submit, ...content) {
   const problem = make("p.problem", { role: "alert" });
   const close = () => element.close();
-  const body = form("form", async (values) => {
+  const body = form("form", async (values, chosen) => {
     setText(problem, "");
-    await submit(values).then((result) => result ?? close(), (error) => {
+    await submit(values, chosen).then((result) => result ?? close(), (error) => {
       if (error instanceof FieldError) throw error;
       setText(problem, error.message);
     });
