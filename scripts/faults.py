@@ -168,7 +168,7 @@ class Trial:
     def verify(self):
         """Exit code and findings of `larder verify`."""
         outcome = subprocess.run(
-            [LARDER, "verify", "--format", "json", "--data-directory", self.store], capture_output=True, text=True
+            [LARDER, "verify", "--output", "json", "--data-directory", self.store], capture_output=True, text=True
         )
         return outcome.returncode, json.loads(outcome.stdout)["findings"] if outcome.returncode < 2 else []
 

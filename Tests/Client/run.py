@@ -30,6 +30,8 @@ MIB = 1 << 20
 #: File and size. The origin `slow` sends SLOW_RATE bytes per second.
 FILES = {"film.mp4": 8 * MIB, "song.mp3": MIB, "a b.mp4": 4096}
 SLOW_RATE = 2 * MIB
+#: The exit status of usage errors of all commands.
+USAGE = 64
 ALTERNATE_SCREEN, USUAL_SCREEN, SHOWN_CURSOR = "\x1b[?1049h", "\x1b[?1049l", "\x1b[?25h"
 
 CASES = []
@@ -96,18 +98,80 @@ class Listening(Larder):
 
 @case
 def usage(stage):
-    """Usage errors have the exit status 2."""
+    """Usage errors of all commands have the exit status 64; with --json they are JSON."""
     for line, part in [
         ("prefetch", "Name the assets"), ("purge", "Select the assets"), ("assets --limit 0", "at least 1"),
         ("jobs --state broken", "--state"), ("stats --url ftp://x", "is not a URL"), ("stats --token x", "--token"),
+        ("serve --capcity 1GiB", "--capacity"), ("verify --nothing", "--nothing"), ("export", "asset"), ("version x", "x"),
+        ("monitoring colours", "colours"), ("token new", "--id"), ("doctor x", "x"),
     ]:  # fmt: skip
         status, output, errors = stage.client.run(*line.split())
-        stage.check(status == 2 and part in errors and not output, f"{line}: {status}", errors)
+        stage.check(status == USAGE and part in errors and not output, f"{line}: {status}", errors)
+        for option in (["--json"], ["-o", "json"]):
+            status, output, errors = stage.client.run(*line.split(), *option)
+            error = json.loads(errors)["error"] if errors.startswith("{") else {}
+            stage.check(status == USAGE and error.get("code") == "usage" and not output, f"{line} {option}: {status}", errors)
     both = Client(stage.program, stage.url, LARDER_TOKEN="a", LARDER_TOKEN_FILE="/nowhere")
-    stage.equal(both.run("stats")[0], 2, "two tokens")
+    stage.equal(both.run("stats")[0], USAGE, "two tokens")
     for name in ("stats", "assets", "jobs", "prefetch", "purge"):
         status, output, _ = stage.client.run(name, "--help")
         stage.check(status == 0 and f"larder {name}" in output and "--url" in output or name == "jobs", f"help of {name}")
+
+
+@case
+def suggestions(stage):
+    """Commands and names that do not exist are compared with those that do."""
+    identifier = stage.api("POST", "/v1/jobs", {"items": [{"origin": "media", "path": "song.mp3"}]})["jobId"]
+    wrong = identifier[:-1] + ("0" if identifier[-1] != "0" else "1")
+    for line, meant, expected in [
+        ("jbos", "jobs", USAGE), ("stast --watch", "stats", USAGE), ("jobs cancle x", "cancel", USAGE), ("token lsit", "list", USAGE),
+        ("jobs pasue", "pause", 1), (f"jobs {wrong}", identifier, 1), (f"jobs cancel {wrong}", identifier, 1),
+        ("origins medai", "media", 1), ("origins delete medai", "media", 1), ("explain /o/medai/a.mp4", "media", 1),
+        ("list medai", "media", 1), ("prefetch --origin medai --path a.mp4", "media", 1),
+        ("assets --origin medai", "media", 0), ("requests --origin medai", "media", 0),
+    ]:  # fmt: skip
+        status, output, errors = stage.client.run(*line.split())
+        stage.check(status == expected and f"Did you mean {meant}?" in errors, f"{line}: {status}", output + errors)
+    error = json.loads(stage.client.run("origins", "medai", "--json")[2])["error"]
+    stage.equal((error["code"], error["remedy"]), ("notFound", "Did you mean media?"), "the error as JSON")
+    for line in ("jobs xyzxyz", "xyzxyz"):
+        stage.check("Did you mean" not in stage.client.run(*line.split())[2], f"a suggestion for {line}")
+
+
+#: The only meaning of each short flag, and a command that has it.
+SHORT = {
+    "o": ("output", "stats"), "n": ("limit", "jobs list"), "q": ("quiet", "assets"),
+    "l": ("label", "jobs list"), "f": ("from-file", "prefetch"), "r": ("recursive", "prefetch"), "w": ("watch", "stats"),
+    "y": ("yes", "purge"), "d": ("depth", "du"), "h": ("help", "stats"),
+}  # fmt: skip
+
+
+@case
+def short_flags(stage):
+    """A short flag has one meaning in all commands, and stands in the table of the documentation."""
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "client.md").read_text()
+    for flag, (option, _) in SHORT.items():
+        stage.check(re.search(rf"^\| `-{flag}` \| `--{option}` \|", page, re.M), f"-{flag} in docs/client.md")
+
+    def walk(command, words):
+        for argument in command.get("arguments", []):
+            names = {kind: [name["name"] for name in argument.get("names", []) if name["kind"] == kind] for kind in ("short", "long")}
+            for short in names["short"]:
+                is_known = names["long"] and SHORT.get(short, [""])[0] in names["long"] or short == "v" and not words
+                stage.check(is_known, f"-{short} of larder {' '.join(words)}", names)
+            if any(option in names["long"] for option, _ in SHORT.values()):
+                stage.check(names["short"], f"a short flag for {names['long']} of larder {' '.join(words)}")
+        for each in command.get("subcommands", []):
+            if each["commandName"] != "help":
+                walk(each, [*words, each["commandName"]])
+
+    walk(json.loads(stage.client.run("--experimental-dump-help")[1])["command"], [])
+    stage.equal(stage.client.run("-v"), stage.client.run("--version"), "-v")
+    stage.service.ask("GET", "/o/media/song.mp3")
+    names = stage.client.run("assets", "-n", "1", "-q")[1]
+    stage.check(re.fullmatch(r"[0-9a-f]{32}\n", names), "assets -n 1 -q", names)
+    stage.equal(stage.client.run("origins", "-q")[1].split(), ["media", "slow"], "origins -q")
+    stage.check(json.loads(stage.client.run("stats", "-o", "json")[1])["requests"], "stats -o json")
 
 
 @case
@@ -226,8 +290,8 @@ def explain(stage):
     stage.check(status == 0 and re.search(r"^fetches +0 requests, 0 B$", output, re.M), "a cached asset", output + errors)
     document = json.loads(stage.client.run("explain", "/o/media/song.mp3", "--json")[1])
     stage.equal(document["response"]["result"], "hit", "the document")
-    stage.equal(stage.client.run("explain", "song.mp3")[0], 2, "a name that is none")
-    stage.equal(stage.client.run("explain", "/o/media/song.mp3", "--start", "3")[0], 2, "a start without seconds")
+    stage.equal(stage.client.run("explain", "song.mp3")[0], USAGE, "a name that is none")
+    stage.equal(stage.client.run("explain", "/o/media/song.mp3", "--start", "3")[0], USAGE, "a start without seconds")
 
 
 @case
@@ -247,7 +311,7 @@ def origins(stage):
     status, output, errors = run("origins", "set", "extra", "colour=red", "--json")
     error = json.loads(errors)["error"]
     stage.check(status == 1 and not output and error["code"] == "invalidField" and error["status"] == 422, "an error as JSON", errors)
-    stage.equal(run("origins", "set", "extra", "retries")[0], 2, "a setting without a value")
+    stage.equal(run("origins", "set", "extra", "retries")[0], USAGE, "a setting without a value")
     stage.check(run("origins", "delete", "extra")[0] == 0 and "extra" not in run("origins")[1], "delete")
     down = Client(stage.program, f"http://127.0.0.1:{free_port()}").run("origins", "--json")
     stage.check(down[0] == 1 and json.loads(down[2])["error"]["code"] == "unreachable", "no service, as JSON", down[2])
@@ -279,7 +343,7 @@ def transfers(stage):
     status, output, errors = run("fills", "stop", row[1])
     stage.check(status == 0 and row[1] in output, "stop", output + errors)
     stage.check(waiting.wait(30) == 1, "the job of a stopped transfer succeeds")
-    stage.check("no transfers" in run("fills", "--origin", "slow")[1], "the list after it")
+    stage.check("No transfers" in run("fills", "--origin", "slow")[1], "the list after it")
     stage.equal(run("fills", "stop", row[1])[0], 1, "a transfer that has ended")
 
 
@@ -297,7 +361,7 @@ def disk_usage(stage):
     stage.check(status == 0 and re.search(r"2 +total$", output, re.M), "the directories of the origin", output + errors)
     status, output, errors = stage.client.run("du", "/o/media")
     stage.check(status == 1 and "/o/media/films/" in errors, "a prefix that is no directory", errors)
-    stage.equal(stage.client.run("du", "--by", "colour")[0], 2, "an unknown grouping")
+    stage.equal(stage.client.run("du", "--by", "colour")[0], USAGE, "an unknown grouping")
 
 
 @case
@@ -471,8 +535,8 @@ def schedules(stage):
     stage.check(status == 1 and not output and "every:6h" in errors, "a wrong repetition", errors)
     file.write_text("{")
     status, output, errors = run("schedules", "set", "nightly", str(file), "--repeat", "daily")
-    stage.check(status == 2 and "is no JSON document" in errors, "a file that is no JSON", errors)
-    stage.check(run("schedules", "delete", "nightly")[0] == 0 and "no schedules" in run("schedules")[1], "delete")
+    stage.check(status == USAGE and "is no JSON document" in errors, "a file that is no JSON", errors)
+    stage.check(run("schedules", "delete", "nightly")[0] == 0 and "No schedules" in run("schedules")[1], "delete")
     stage.check(run("schedules", "delete", "nightly")[0] == 1, "a schedule that does not exist")
 
 
@@ -614,7 +678,7 @@ def purge(stage):
     status, output, errors = stage.client.run(*selection, "--dry-run")
     stage.check(status == 0 and "2 assets, 1.0 MiB" in output and "/o/media/song.mp3" in output, "dry run", output + errors)
     status, _, errors = stage.client.run(*selection)
-    stage.check(status == 2 and "--yes" in errors and assets() == 2, f"no terminal: {status}", errors)
+    stage.check(status == USAGE and "--yes" in errors and assets() == 2, f"no terminal: {status}", errors)
     console = stage.client.console(*selection)
     stage.check(console.wait_for("Purge 2 assets? [y/N] "), "no question", console.text)
     console.type("n\n")

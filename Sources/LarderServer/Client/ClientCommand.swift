@@ -18,8 +18,10 @@ struct ServiceOptions: ParsableArguments {
             "File of the certificate authorities to trust, for https, instead of the system's.", valueName: "file"))
     var caFile: String?
 
-    @Flag(name: .long, help: "Print the documents of the API unchanged, one per line.")
-    var json = false
+    @OptionGroup var output: OutputOptions
+
+    /// Whether documents of the API are printed unchanged, one per line.
+    var json: Bool { output.isJSON }
 
     /// The client for the service. The token comes from LARDER_TOKEN or LARDER_TOKEN_FILE only, because other users can
     /// read command lines. Throws `ValidationError` for an invalid URL or token.
@@ -40,12 +42,16 @@ protocol ClientCommand: AsyncParsableCommand, Sendable {
     var service: ServiceOptions { get }
     /// The operations of the API that the command calls, such as `GET /v1/stats`.
     var needs: [String] { get }
+    /// The object that the command names, for a suggestion if it does not exist.
+    var named: NamedObject? { get }
 
     /// Executes the command; it may block. Throws `ClientError`, `ValidationError` or `ExitCode`.
     func perform(_ client: ServiceClient) throws
 }
 
 extension ClientCommand {
+    var named: NamedObject? { nil }
+
     /// Executes the command on a thread of its own, if the token permits its operations. Prints a `ClientError` and exits with status 1, or 130 after an
     /// interruption.
     func run() async throws {
@@ -59,7 +65,7 @@ extension ClientCommand {
         do {
             let client = try service.client()
             try client.access()?.require(needs)
-            try perform(client)
+            do { try perform(client) } catch let error as ClientError { throw named?.explained(error, client) ?? error }
         } catch let error as ClientError {
             if error.kind == .interrupted { throw ExitCode(130) }
             StandardError.write(service.json ? error.json.text + "\n" : error.text)
@@ -74,25 +80,9 @@ extension ClientCommand {
 /// The commands that call a running service.
 enum ClientCommands {
     static let all: [any ParsableCommand.Type] = [
-        StatsCommand.self, RequestsCommand.self, TailCommand.self, AssetsCommand.self, UsageCommand.self,
-        ExplainCommand.self, FillsCommand.self, OriginsCommand.self, PolicyCommand.self, ListCommand.self,
-        JobsCommand.self, SchedulesCommand.self,
-        PrefetchCommand.self, PurgeCommand.self, SignCommand.self, EncryptionCommand.self, FleetCommand.self,
+        StatsCommand.self, RequestsCommand.self, TailCommand.self, AssetsCommand.self,
+        UsageCommand.self, ExplainCommand.self, FillsCommand.self, OriginsCommand.self, PolicyCommand.self,
+        ListCommand.self, JobsCommand.self, SchedulesCommand.self, PrefetchCommand.self, PurgeCommand.self,
+        SignCommand.self, EncryptionCommand.self, FleetCommand.self,
     ]
-
-    /// Whether the first argument of the program names one of the commands.
-    static func contain(_ argument: String) -> Bool { all.contains { $0.configuration.commandName == argument } }
-
-    /// Executes the program. Exit status 2 for usage errors: for these commands 1 means that the call failed.
-    static func main() async {
-        do {
-            var command = try await LarderCommand.asyncParseAsRoot()
-            guard var asynchronous = command as? any AsyncParsableCommand else { return try command.run() }
-            try await asynchronous.run()
-        } catch {
-            guard LarderCommand.exitCode(for: error) == .validationFailure else { LarderCommand.exit(withError: error) }
-            StandardError.write(LarderCommand.fullMessage(for: error) + "\n")
-            LarderCommand.exit(withError: ExitCode(2))
-        }
-    }
 }

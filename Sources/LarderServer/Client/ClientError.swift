@@ -12,6 +12,8 @@ struct ClientError: Error, Hashable {
         case foreign
         /// The user interrupted the command.
         case interrupted
+        /// The command line is invalid.
+        case usage
     }
 
     var kind: Kind
@@ -31,7 +33,7 @@ struct ClientError: Error, Hashable {
         "larder: \(PrintableText.of(message))\n" + (remedy.map { "remedy: \(PrintableText.of($0))\n" } ?? "")
     }
 
-    /// The object for standard error with `--json`. `code` is that of the service, or `unreachable` or `foreign`.
+    /// The object for standard error with `--json`. `code` is that of the service, or `unreachable`, `foreign` or `usage`.
     var json: JSON {
         let (status, code): (Int?, String) =
             switch kind {
@@ -39,6 +41,7 @@ struct ClientError: Error, Hashable {
             case .unreachable: (nil, "unreachable")
             case .foreign: (nil, "foreign")
             case .interrupted: (nil, "interrupted")
+            case .usage: (nil, "usage")
             }
         return [
             "error": JSON(present: [
@@ -55,7 +58,7 @@ struct ClientError: Error, Hashable {
         switch kind {
         case .unreachable: true
         case .problem(let status, _): [429, 502, 503, 504].contains(status)
-        case .foreign, .interrupted: false
+        case .foreign, .interrupted, .usage: false
         }
     }
 }

@@ -70,30 +70,32 @@ struct JobReport {
     }
 }
 
-/// The output of `larder jobs`.
-struct JobTable {
-    private let now: Timestamp
-    private var table = TextTable(
-        .leading("job"), .leading("state"), .trailing("items"), .trailing("waiting"), .trailing("failed"),
-        .trailing("bytes"),
-        .trailing("of"), .trailing("rate"), .leading("created"), .leading("label"))
-    private(set) var isEmpty = true
-
-    init(at now: Timestamp) { self.now = now }
-
-    /// Adds a job of the API.
-    mutating func add(_ job: JobDocument) {
-        isEmpty = false
-        let failed = job.itemsFailed + job.itemsTimedOut
-        table.add(
-            job.jobId, job.state, "\(job.itemsDone)/\(job.itemsTotal)",
-            job.itemsWaiting > 0 ? FigureText.count(job.itemsWaiting) : "", failed > 0 ? FigureText.count(failed) : "",
-            FigureText.bytes(job.bytesDone), job.bytesTotal.map(FigureText.bytes) ?? "unknown",
-            job.state == JobState.running.rawValue ? FigureText.rate(job.bytesPerSecond) : "",
-            FigureText.age(now.since(job.createdAt).inSeconds), job.label ?? "")
+extension ListOutput<JobDocument> {
+    /// The output of `larder jobs`.
+    ///
+    /// - Parameter now: The time for ages.
+    static func jobs(at now: Timestamp) -> Self {
+        Self(
+            noun: "job",
+            columns: [
+                .leading("job"), .leading("state"), .trailing("items"), .trailing("waiting"), .trailing("failed"),
+                .trailing("bytes"), .trailing("of"), .trailing("rate"), .leading("created"), .leading("label"),
+            ],
+            name: \.jobId
+        ) { job in
+            let failed = job.itemsFailed + job.itemsTimedOut
+            return [
+                [
+                    job.jobId, job.state, "\(job.itemsDone)/\(job.itemsTotal)",
+                    job.itemsWaiting > 0 ? FigureText.count(job.itemsWaiting) : "",
+                    failed > 0 ? FigureText.count(failed) : "", FigureText.bytes(job.bytesDone),
+                    job.bytesTotal.map(FigureText.bytes) ?? "unknown",
+                    job.state == JobState.running.rawValue ? FigureText.rate(job.bytesPerSecond) : "",
+                    FigureText.age(now.since(job.createdAt).inSeconds), job.label ?? "",
+                ]
+            ]
+        }
     }
-
-    var text: String { table.text }
 }
 
 /// Items of a job with their causes of failure.
@@ -113,7 +115,8 @@ struct JobItemTable {
             item.error?.sentence ?? "")
     }
 
-    var text: String { table.text }
+    /// As ``TextTable/takeLines()``.
+    mutating func takeLines() -> String? { table.takeLines() }
 
     /// For example `waiting for circuit until 2026-11-27T16:30:00Z`.
     private static func state(of item: JobItemDocument) -> String {

@@ -4,23 +4,25 @@ import CacheCore
 
 /// Waits for the end of a job over its event stream, and shows the progress on standard error.
 final class JobWatch {
+    /// The output until the end of the job, beside the causes of failed items.
+    enum Output { case progress, events, silent }
+
     /// The minimum time between two lines without a terminal.
     private static let lineInterval = Duration.seconds(5)
 
     private let identifier: String
     private let client: ServiceClient
-    /// Whether events are printed as JSON instead of the progress.
-    private let printsEvents: Bool
+    private let output: Output
     private let meter: ProgressMeter?
     private var lines = Throttle(interval: JobWatch.lineInterval)
     /// Nil before the first event.
     private var last: JobDocument?
 
-    init(of identifier: String, _ client: ServiceClient, printsEvents: Bool) {
+    init(of identifier: String, _ client: ServiceClient, output: Output) {
         self.identifier = identifier
         self.client = client
-        self.printsEvents = printsEvents
-        meter = printsEvents ? nil : ProgressMeter.onTerminal
+        self.output = output
+        meter = output == .progress ? ProgressMeter.onTerminal : nil
     }
 
     private var state: JobState? { last.flatMap { JobState(rawValue: $0.state) } }
@@ -53,11 +55,11 @@ final class JobWatch {
         guard event.type == "state" || event.type == "progress" else { return .proceed }
         let job: JobDocument = try client.decoded(event.data.utf8)
         last = job
-        if printsEvents {
+        if output == .events {
             Terminal.output.write(event.data + "\n")
         } else if let meter {
             meter.show(JobProgress.line(of: job))
-        } else if lines.isDue(at: ContinuousClock.now) || event.type == "state" {
+        } else if output == .progress, event.type == "state" || lines.isDue(at: ContinuousClock.now) {
             StandardError.write("\(job.state): \(JobProgress.line(of: job).plain)\n")
         }
         return state?.isFinished == true ? .stop : .proceed
@@ -71,7 +73,7 @@ final class JobWatch {
         guard let job else { throw ExitCode(1) }
         last = job
         if JobReport.needsAttention(job) { try reportFailures() }
-        if !printsEvents { Terminal.output.write(Self.outcome(of: job)) }
+        if output == .progress { Terminal.output.write(Self.outcome(of: job)) }
         guard state == .succeeded else { throw ExitCode(1) }
     }
 

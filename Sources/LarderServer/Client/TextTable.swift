@@ -17,7 +17,9 @@ struct TextTable {
     /// The widths of the columns in the lines that were taken; empty: none was.
     private var takenWidths: [Int] = []
 
-    init(_ columns: Column...) {
+    init(_ columns: Column...) { self.init(columns) }
+
+    init(_ columns: [Column]) {
         self.columns = columns
         hasTitles = true
     }
@@ -29,7 +31,9 @@ struct TextTable {
     }
 
     /// Appends a row. Control characters in cells are replaced; missing cells are empty.
-    mutating func add(_ cells: String...) {
+    mutating func add(_ cells: String...) { add(cells) }
+
+    mutating func add(_ cells: [String]) {
         let missing = columns.count - cells.count
         rows.append(cells.map(PrintableText.of) + Array(repeating: "", count: max(0, missing)))
     }
@@ -41,9 +45,10 @@ struct TextTable {
         return lines.map { cells in line(cells, widths) }.joined(separator: "\n")
     }
 
-    /// Removes the rows and returns their lines, for a long list that is printed while it is read. The titles precede the first
-    /// lines; columns are never narrower than before.
-    mutating func takeLines() -> String {
+    /// Removes the rows and returns their lines, for a long list that is printed while it is read; nil without rows. The titles
+    /// precede the first lines; columns are never narrower than before.
+    mutating func takeLines() -> String? {
+        guard !rows.isEmpty else { return nil }
         let lines = (takenWidths.isEmpty ? [columns.map(\.title)] : []) + rows
         let widths = zip(widths(of: lines), takenWidths + Array(repeating: 0, count: columns.count)).map(max)
         (rows, takenWidths) = ([], widths)

@@ -25,30 +25,18 @@ struct AssetsCommand: ClientCommand {
     @Flag(name: .long, help: "Sort in ascending order.")
     var ascending = false
 
-    @Option(name: .long, help: "Maximum number of assets.")
-    var limit = 100
-
+    @OptionGroup var options: ListOptions
     @OptionGroup var service: ServiceOptions
 
     var needs: [String] { ["GET /v1/assets"] }
 
-    func validate() throws {
-        guard limit > 0 else { throw ValidationError("--limit must be at least 1.") }
-    }
+    var named: NamedObject? { origin.map { .origin($0) } }
 
     func perform(_ client: ServiceClient) throws {
         let prefix = try client.access()?.prefix(prefix, origin: origin) ?? prefix
-        var table = AssetTable(at: SystemWallClock().now())
-        let hasMore = try client.pages(
-            "/v1/assets", of: AssetDocument.self, query: query(prefix), limit: limit
-        ) { page in
-            guard !service.json else { return say(page.text) }
-            page.value.items.forEach { table.add($0) }
-            if !page.value.items.isEmpty { say(table.takeLines()) }
-        }
-        guard !service.json else { return }
-        if table.isEmpty { say("No assets match.") }
-        if hasMore { say("More assets match; raise --limit, which is \(limit).") }
+        try list(
+            "/v1/assets", query: query(prefix), options, client,
+            as: ListOutput<AssetDocument>.assets(at: SystemWallClock().now()))
     }
 
     private func query(_ prefix: String?) -> [(name: String, value: String?)] {
@@ -61,3 +49,27 @@ struct AssetsCommand: ClientCommand {
 
 extension AssetQuery.State: ExpressibleByArgument {}
 extension AssetQuery.Sort: ExpressibleByArgument {}
+
+extension ListOutput<AssetDocument> {
+    /// - Parameter now: The time for ages.
+    static func assets(at now: Timestamp) -> Self {
+        Self(
+            noun: "asset",
+            columns: [
+                .leading("asset"), .trailing("cached"), .trailing("length"), .trailing("share"), .trailing("hits"),
+                .leading("last read"), .leading("key"),
+            ],
+            name: \.assetId.description
+        ) { asset in
+            let share = asset.complete ? "complete" : asset.cachedRatio.map(FigureText.share) ?? ""
+            return [
+                [
+                    asset.assetId.description, FigureText.bytes(asset.cachedBytes),
+                    asset.contentLength.map(FigureText.bytes) ?? "unknown", share, FigureText.count(asset.hits),
+                    FigureText.age(now.since(asset.lastAccessAt).inSeconds),
+                    asset.key + (asset.pinned ? "  (pinned)" : ""),
+                ]
+            ]
+        }
+    }
+}

@@ -14,6 +14,8 @@ struct JobsPauseCommand: ClientCommand {
 
     var needs: [String] { JobChange.needs }
 
+    var named: NamedObject? { .job(job) }
+
     func perform(_ client: ServiceClient) throws {
         let document = try JobChange.send(["state": "paused"], to: job, client)
         say(service.json ? document.text : "The job \(job) is paused; `larder jobs resume \(job)` continues it.")
@@ -30,6 +32,8 @@ struct JobsResumeCommand: ClientCommand {
     @OptionGroup var service: ServiceOptions
 
     var needs: [String] { JobChange.needs }
+
+    var named: NamedObject? { .job(job) }
 
     func perform(_ client: ServiceClient) throws {
         let document = try JobChange.send(["state": "queued"], to: job, client)
@@ -62,6 +66,8 @@ struct JobsSetCommand: ClientCommand {
     @OptionGroup var service: ServiceOptions
 
     var needs: [String] { JobChange.needs }
+
+    var named: NamedObject? { .job(job) }
 
     func validate() throws {
         guard body != .object([]) else { throw ValidationError("Name a change: --priority, --rate or --deadline.") }

@@ -24,11 +24,10 @@ struct JobsListCommand: ClientCommand {
     @Option(name: .long, help: "Only jobs in this state.")
     var state: JobState?
 
-    @Option(name: .long, help: "Only jobs with this label.")
+    @Option(name: .shortAndLong, help: "Only jobs with this label.")
     var label: String?
 
-    @Option(name: .long, help: "Maximum number of jobs.")
-    var limit = 100
+    @OptionGroup var options: ListOptions
 
     @Flag(name: .long, help: "Show all items of the job.")
     var items = false
@@ -37,8 +36,9 @@ struct JobsListCommand: ClientCommand {
 
     var needs: [String] { job == nil ? ["GET /v1/jobs"] : ["GET /v1/jobs/{jobId}", "GET /v1/jobs/{jobId}/items"] }
 
+    var named: NamedObject? { job.map { .job($0, or: UsageError.names(below: JobsCommand.self)) } }
+
     func validate() throws {
-        guard limit > 0 else { throw ValidationError("--limit must be at least 1.") }
         guard job == nil || (state == nil && label == nil) else {
             throw ValidationError("--state and --label select jobs of the list; leave them out to show one job.")
         }
@@ -46,18 +46,10 @@ struct JobsListCommand: ClientCommand {
     }
 
     func perform(_ client: ServiceClient) throws {
-        if let job { try show(job, client) } else { try list(client) }
-    }
-
-    private func list(_ client: ServiceClient) throws {
-        var table = JobTable(at: SystemWallClock().now())
+        if let job { return try show(job, client) }
         let query: [(String, String?)] = [("state", state?.rawValue), ("label", label)]
-        let hasMore = try client.pages("/v1/jobs", of: JobDocument.self, query: query, limit: limit) { page in
-            if service.json { say(page.text) } else { page.value.items.forEach { table.add($0) } }
-        }
-        guard !service.json else { return }
-        say(table.isEmpty ? "No jobs match." : table.text)
-        if hasMore { say("More jobs match; raise --limit, which is \(limit).") }
+        try list(
+            "/v1/jobs", query: query, options, client, as: ListOutput<JobDocument>.jobs(at: SystemWallClock().now()))
     }
 
     /// In JSON the document of the job and, with `--items`, the pages of its items.
@@ -66,12 +58,13 @@ struct JobsListCommand: ClientCommand {
         let document: APIDocument<JobDocument> = try client.document(ServiceRequest(.get, path))
         say(service.json ? document.text : JobReport(document.value, at: SystemWallClock().now()).text)
         guard items || !service.json && JobReport.needsAttention(document.value) else { return }
+        if !service.json { say("") }
         var table = JobItemTable()
         _ = try client.pages(path + "/items", of: JobItemDocument.self, limit: .max) { page in
             if service.json { return say(page.text) }
             for item in page.value.items where items || JobItemTable.needsAttention(item) { table.add(item) }
+            if let lines = table.takeLines() { say(lines) }
         }
-        if !service.json { say("\n" + table.text) }
     }
 }
 
@@ -86,6 +79,8 @@ struct JobsCancelCommand: ClientCommand {
     @OptionGroup var service: ServiceOptions
 
     var needs: [String] { ["DELETE /v1/jobs/{jobId}"] }
+
+    var named: NamedObject? { .job(job) }
 
     func perform(_ client: ServiceClient) throws {
         let path = "/v1/jobs/" + ServiceRequest.encoded(job)
@@ -105,6 +100,8 @@ struct JobsRetryCommand: ClientCommand {
     @OptionGroup var service: ServiceOptions
 
     var needs: [String] { ["POST /v1/jobs/{jobId}/retry"] }
+
+    var named: NamedObject? { .job(job) }
 
     func perform(_ client: ServiceClient) throws {
         let path = "/v1/jobs/" + ServiceRequest.encoded(job) + "/retry"

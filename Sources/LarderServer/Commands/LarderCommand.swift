@@ -14,14 +14,29 @@ struct LarderCommand: AsyncParsableCommand {
         groupedSubcommands: [CommandGroup(name: "Client", subcommands: ClientCommands.all)],
         defaultSubcommand: ServeCommand.self)
 
+    @Flag(name: .short, help: "Same as --version.")
+    var v = false
+
     /// The version of Larder; also sent in `User-Agent` and served by `/v1/version` and `/metrics`.
     static let version = "0.1.0"
+
+    func validate() throws {
+        if v { throw CleanExit.message(Self.version) }
+    }
 
     /// Ignores SIGHUP before anything else if the command is `serve`: the signal must not end a service that is
     /// starting.
     static func main() async {
         let command = CommandLine.arguments.dropFirst().first ?? "serve"
         if command == "serve" || command.hasPrefix("-") { ProcessLimits.ignoreHangUp() }
-        if ClientCommands.contain(command) { await ClientCommands.main() } else { await main(nil) }
+        do {
+            var command = try await asyncParseAsRoot()
+            guard var asynchronous = command as? any AsyncParsableCommand else { return try command.run() }
+            try await asynchronous.run()
+        } catch {
+            guard exitCode(for: error) == .validationFailure else { exit(withError: error) }
+            StandardError.write(UsageError(error, of: Array(CommandLine.arguments.dropFirst())).text)
+            exit(withError: ExitCode.validationFailure)
+        }
     }
 }

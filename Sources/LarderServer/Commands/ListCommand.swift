@@ -22,20 +22,16 @@ struct ListCommand: ClientCommand {
     @Option(name: .long, help: "The JSON pointer to the array of a JSON document.")
     var pointer: String?
 
-    @Option(name: .long, help: "Maximum number of entries.")
-    var limit = 1000
-
+    @OptionGroup var options: ListOptions
     @OptionGroup var service: ServiceOptions
 
     var needs: [String] { ["POST /v1/list"] }
 
-    func validate() throws {
-        guard limit > 0 else { throw ValidationError("--limit must be at least 1.") }
-    }
+    var named: NamedObject? { .origin(origin) }
 
     func perform(_ client: ServiceClient) throws {
         var table = TextTable(.leading("path"), .trailing("length"), .leading("changed"))
-        var (cursor, rest, skipped, found): (String?, Int, Int, Int) = (nil, limit, 0, 0)
+        var (cursor, rest, skipped): (String?, Int, Int) = (nil, options.limit, 0)
         repeat {
             let request = ServiceRequest(
                 .post, "/v1/list",
@@ -45,19 +41,27 @@ struct ListCommand: ClientCommand {
                     "cursor": cursor.map(JSON.string),
                 ]))
             let page: APIDocument<ListingDocument> = try client.document(request)
-            if service.json { say(page.text) }
-            for entry in page.value.items {
-                table.add(
-                    entry.path, entry.isFolder ? "folder" : entry.bytes.map(FigureText.bytes) ?? "unknown",
-                    entry.modifiedAt.map(RFC3339.format) ?? "unknown")
-            }
-            found += page.value.items.count
+            show(page, in: &table)
             (cursor, rest, skipped) = (page.value.nextCursor, rest - page.value.items.count, page.value.skippedEntries)
         } while cursor != nil && rest > 0
-        guard !service.json else { return }
-        say(found == 0 ? "The listing is empty." : table.text)
-        if cursor != nil { say("There are more entries; raise --limit, which is \(limit).") }
+        guard !service.json, !options.quiet else { return }
+        if rest == options.limit { say("The listing is empty.") }
+        if cursor != nil { say("There are more entries; raise --limit, which is \(options.limit).") }
         if skipped > 0 { say("\(skipped) entries lie elsewhere and are left out.") }
+    }
+
+    private func show(_ page: APIDocument<ListingDocument>, in table: inout TextTable) {
+        guard !service.json else { return say(page.text) }
+        for entry in page.value.items {
+            guard !options.quiet else {
+                say(PrintableText.of(entry.path))
+                continue
+            }
+            table.add(
+                entry.path, entry.isFolder ? "folder" : entry.bytes.map(FigureText.bytes) ?? "unknown",
+                entry.modifiedAt.map(RFC3339.format) ?? "unknown")
+        }
+        if let lines = table.takeLines() { say(lines) }
     }
 }
 

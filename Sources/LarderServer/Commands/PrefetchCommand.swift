@@ -25,9 +25,10 @@ struct PrefetchCommand: ClientCommand {
     var path: [String] = []
 
     @Option(
-        name: .long,
+        name: [.customShort("f"), .long],
         help: ArgumentHelp(
-            "File with an asset on each line, at most 100,000; - reads standard input.", valueName: "file"))
+            "File with an asset on each line, at most 100,000; - reads standard input.", valueName: "file"),
+        completion: .file())
     var fromFile: String?
 
     @Option(
@@ -43,7 +44,7 @@ struct PrefetchCommand: ClientCommand {
     @Option(name: .long, help: "Priority of the job.")
     var priority: JobPriority = .normal
 
-    @Option(name: .long, help: "Text to find the job with.")
+    @Option(name: .shortAndLong, help: "Text to find the job with.")
     var label: String?
 
     @Option(
@@ -71,7 +72,7 @@ struct PrefetchCommand: ClientCommand {
     @Flag(name: .long, help: "Fetch the files of folders and documents.")
     var list = false
 
-    @Flag(name: .long, help: "With --list: fetch the files of the folders below, too.")
+    @Flag(name: .shortAndLong, help: "With --list: fetch the files of the folders below, too.")
     var recursive = false
 
     @Option(
@@ -88,9 +89,14 @@ struct PrefetchCommand: ClientCommand {
     @Flag(name: .long, help: "Wait for the end of the job, and show its progress.")
     var wait = false
 
+    @Flag(name: .shortAndLong, help: "Print only the identifier of the job, and no progress.")
+    var quiet = false
+
     @OptionGroup var service: ServiceOptions
 
     var needs: [String] { ["POST /v1/jobs"] + (wait ? ["GET /v1/jobs/{jobId}/events"] : []) }
+
+    var named: NamedObject? { origin.map { .origin($0) } }
 
     func validate() throws {
         guard fromFile == nil || urls.isEmpty && path.isEmpty else {
@@ -126,13 +132,17 @@ struct PrefetchCommand: ClientCommand {
         let identifier = job.value.jobId
         if service.json {
             say(job.text)
+        } else if quiet {
+            say(identifier)
         } else {
             let hint = wait ? "" : "; `larder jobs \(identifier)` shows its progress"
             say(
                 "Created the job \(identifier) with \(FigureText.count(count, "item"))\(hint)."
             )
         }
-        if wait { try JobWatch(of: identifier, client, printsEvents: service.json).run() }
+        if wait {
+            try JobWatch(of: identifier, client, output: service.json ? .events : quiet ? .silent : .progress).run()
+        }
     }
 
     /// Prints the files that the job would fetch.

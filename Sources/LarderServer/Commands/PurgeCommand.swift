@@ -35,7 +35,7 @@ struct PurgeCommand: ClientCommand {
     @Flag(name: .long, help: "Only show the assets.")
     var dryRun = false
 
-    @Flag(name: .long, help: "Purge without a confirmation.")
+    @Flag(name: .shortAndLong, help: "Purge without a confirmation.")
     var yes = false
 
     @OptionGroup var service: ServiceOptions

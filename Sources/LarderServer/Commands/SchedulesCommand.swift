@@ -21,9 +21,12 @@ struct SchedulesListCommand: ClientCommand {
     @Argument(help: "Name of the schedule to show.")
     var name: String?
 
+    @OptionGroup var options: ListOptions
     @OptionGroup var service: ServiceOptions
 
     var needs: [String] { [name == nil ? "GET /v1/schedules" : "GET /v1/schedules/{name}"] }
+
+    var named: NamedObject? { name.map { .schedule($0, or: UsageError.names(below: SchedulesCommand.self)) } }
 
     func perform(_ client: ServiceClient) throws {
         if let name {
@@ -31,20 +34,24 @@ struct SchedulesListCommand: ClientCommand {
                 ServiceRequest(.get, SchedulesCommand.path(name)))
             return say(service.json ? schedule.text : ScheduleReport.text(schedule.value))
         }
-        let page: APIDocument<PageDocument<ScheduleDocument>> = try client.document(
-            ServiceRequest(.get, "/v1/schedules"))
-        guard !service.json else { return say(page.text) }
-        var table = TextTable(
+        try list("/v1/schedules", isPaged: false, options, client, as: Self.output)
+    }
+
+    private static let output = ListOutput<ScheduleDocument>(
+        noun: "schedule",
+        columns: [
             .leading("name"), .leading("repeat"), .leading("state"), .leading("next run"), .leading("last run"),
-            .leading("result"))
-        for schedule in page.value.items {
-            table.add(
+            .leading("result"),
+        ],
+        name: \.name
+    ) { schedule in
+        [
+            [
                 schedule.name, ScheduleReport.times(schedule), schedule.state,
                 schedule.nextRunAt.map(RFC3339.format) ?? "none",
-                schedule.lastRun.map { RFC3339.format($0.startedAt) } ?? "none",
-                schedule.lastRun?.result ?? "")
-        }
-        say(page.value.items.isEmpty ? "There are no schedules." : table.text)
+                schedule.lastRun.map { RFC3339.format($0.startedAt) } ?? "none", schedule.lastRun?.result ?? "",
+            ]
+        ]
     }
 }
 
@@ -121,6 +128,8 @@ struct SchedulesDeleteCommand: ClientCommand {
     @OptionGroup var service: ServiceOptions
 
     var needs: [String] { ["DELETE /v1/schedules/{name}"] }
+
+    var named: NamedObject? { .schedule(name) }
 
     func perform(_ client: ServiceClient) throws {
         try client.send(ServiceRequest(.delete, SchedulesCommand.path(name)))

@@ -8,7 +8,7 @@ struct StatsCommand: ClientCommand {
         discussion: "With --watch the terminal shows the traffic of each second until Ctrl-C. "
             + "Without a terminal, each second is a line.")
 
-    @Flag(name: .long, help: "Show the traffic of each second until Ctrl-C.")
+    @Flag(name: .shortAndLong, help: "Show the traffic of each second until Ctrl-C.")
     var watch = false
 
     @OptionGroup var service: ServiceOptions

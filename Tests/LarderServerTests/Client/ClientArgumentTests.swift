@@ -98,7 +98,9 @@ import Testing
     func statesAndSortKeysAreThoseOfTheAPI() throws {
         let command: AssetsCommand = try parsed("assets --state partial --sort cachedBytes --limit 5 --ascending")
 
-        #expect(command.state == .partial && command.sort == .cachedBytes && command.limit == 5 && command.ascending)
+        #expect(
+            command.state == .partial && command.sort == .cachedBytes && command.options.limit == 5 && command.ascending
+        )
     }
 
     @Test(

@@ -99,7 +99,7 @@ import Testing
     func theVersionIsPrintedInBothForms() throws {
         #expect(try LarderProgram.run(["version"]).output == "0.1.0\n")
         #expect(try LarderProgram.run(["version", "--json"]).output == #"{"name":"larder","version":"0.1.0"}"# + "\n")
-        #expect(try LarderProgram.run(["version", "--format", "json"]).output.hasPrefix("{"))
+        #expect(try LarderProgram.run(["version", "--output", "json"]).output.hasPrefix("{"))
     }
 
     @Test(

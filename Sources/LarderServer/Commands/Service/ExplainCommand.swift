@@ -29,6 +29,8 @@ struct ExplainCommand: ClientCommand {
 
     var needs: [String] { ["GET /v1/explain"] }
 
+    var named: NamedObject? { AssetName.origin(of: asset).map { .origin($0) } }
+
     func validate() throws {
         guard range == nil || seconds == nil else { throw ValidationError("Give either --range or --seconds.") }
         guard start == nil || seconds != nil else { throw ValidationError("--start needs --seconds.") }
@@ -96,10 +98,15 @@ enum AssetName {
     static func query(_ text: String) throws -> [(name: String, value: String?)] {
         if text.utf8.count == 32, AssetID(text) != nil { return [("assetId", text)] }
         if text.contains("://") { return [("url", text)] }
-        let parts = text.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: true)
-        guard text.hasPrefix("/o/"), parts.count == 3 else {
+        guard let origin = origin(of: text) else {
             throw ValidationError("\(text) is no asset: give a path such as /o/media/film.mp4, a URL or an identifier.")
         }
-        return [("origin", String(parts[1])), ("path", String(parts[2]))]
+        return [("origin", origin), ("path", String(text.dropFirst("/o/\(origin)/".count)))]
+    }
+
+    /// The origin of a path such as `/o/media/film.mp4`; nil for other names.
+    static func origin(of text: String) -> String? {
+        let parts = text.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: true)
+        return text.hasPrefix("/o/") && parts.count == 3 ? String(parts[1]) : nil
     }
 }

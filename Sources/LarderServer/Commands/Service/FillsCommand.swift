@@ -20,39 +20,33 @@ struct FillsListCommand: ClientCommand {
     @Option(name: .long, help: "Only transfers of assets with keys that begin so.")
     var prefix: String?
 
-    @Option(name: .long, help: "Maximum number of transfers.")
-    var limit = 100
-
+    @OptionGroup var options: ListOptions
     @OptionGroup var service: ServiceOptions
 
     var needs: [String] { ["GET /v1/fills"] }
 
-    func validate() throws {
-        guard limit > 0 else { throw ValidationError("--limit must be at least 1.") }
-    }
+    var named: NamedObject? { origin.map { .origin($0) } }
 
     func perform(_ client: ServiceClient) throws {
         let prefix = try client.access()?.prefix(prefix, origin: origin) ?? prefix
-        var table = TextTable(
+        try list("/v1/fills", query: [("origin", origin), ("prefix", prefix)], options, client, as: Self.output)
+    }
+
+    private static let output = ListOutput<FillDocument>(
+        noun: "transfer",
+        columns: [
             .leading("fill"), .leading("state"), .leading("kind"), .trailing("position"), .trailing("share"),
-            .trailing("rate"), .trailing("readers"), .leading("from"), .leading("key"))
-        var count = 0
-        let hasMore = try client.pages(
-            "/v1/fills", of: FillDocument.self, query: [("origin", origin), ("prefix", prefix)], limit: limit
-        ) { page in
-            guard !service.json else { return say(page.text) }
-            count += page.value.items.count
-            for fill in page.value.items {
-                table.add(
-                    fill.fillId, fill.state, fill.kind, FigureText.bytes(fill.positionBytes),
-                    fill.progressRatio.map(FigureText.share) ?? "", FigureText.rate(Double(fill.bytesPerSecond)),
-                    "\(fill.readers)", fill.peer ?? fill.origin, fill.key)
-            }
-            if !page.value.items.isEmpty { say(table.takeLines()) }
-        }
-        guard !service.json else { return }
-        if count == 0 { say("There are no transfers.") }
-        if hasMore { say("There are more transfers; raise --limit, which is \(limit).") }
+            .trailing("rate"), .trailing("readers"), .leading("from"), .leading("key"),
+        ],
+        name: \.fillId
+    ) { fill in
+        [
+            [
+                fill.fillId, fill.state, fill.kind, FigureText.bytes(fill.positionBytes),
+                fill.progressRatio.map(FigureText.share) ?? "", FigureText.rate(Double(fill.bytesPerSecond)),
+                "\(fill.readers)", fill.peer ?? fill.origin, fill.key,
+            ]
+        ]
     }
 }
 

@@ -21,33 +21,38 @@ struct OriginsListCommand: ClientCommand {
     @Argument(help: "Name of the origin to show.")
     var name: String?
 
+    @OptionGroup var options: ListOptions
     @OptionGroup var service: ServiceOptions
 
     var needs: [String] { [name == nil ? "GET /v1/origins" : "GET /v1/origins/{name}"] }
+
+    var named: NamedObject? { name.map { .origin($0, or: UsageError.names(below: OriginsCommand.self)) } }
 
     func perform(_ client: ServiceClient) throws {
         if let name {
             let origin: APIDocument<JSON> = try client.document(ServiceRequest(.get, OriginsCommand.path(name)))
             return say(service.json ? origin.text : Assignments.table(of: origin.value))
         }
-        let page: APIDocument<PageDocument<JSON>> = try client.document(ServiceRequest(.get, "/v1/origins"))
-        guard !service.json else { return say(page.text) }
-        var table = TextTable(
-            .leading("name"), .leading("server"), .leading("circuit"), .leading("last failure"), .leading("from"))
-        for origin in page.value.items {
-            guard case .array(let addresses)? = origin["addresses"] else { continue }
-            for (index, address) in addresses.enumerated() {
-                let failure = address["lastFailure"].flatMap { failure in
-                    failure["cause"]?.string.map {
-                        $0 + (failure["status"].map { $0 == .null ? "" : " \($0.text)" } ?? "")
-                    }
-                }
-                table.add(
-                    index == 0 ? origin["name"]?.string ?? "" : "", address["url"]?.string ?? "",
-                    address["state"]?.string ?? "", failure ?? "none", index == 0 ? origin["from"]?.string ?? "" : "")
+        try list("/v1/origins", isPaged: false, options, client, as: Self.output)
+    }
+
+    private static let output = ListOutput<JSON>(
+        noun: "origin",
+        columns: [
+            .leading("name"), .leading("server"), .leading("circuit"), .leading("last failure"), .leading("from"),
+        ],
+        name: { $0["name"]?.string ?? "" }
+    ) { origin in
+        guard case .array(let addresses)? = origin["addresses"] else { return [] }
+        return addresses.enumerated().map { index, address in
+            let failure = address["lastFailure"].flatMap { failure in
+                failure["cause"]?.string.map { $0 + (failure["status"].map { $0 == .null ? "" : " \($0.text)" } ?? "") }
             }
+            return [
+                index == 0 ? origin["name"]?.string ?? "" : "", address["url"]?.string ?? "",
+                address["state"]?.string ?? "", failure ?? "none", index == 0 ? origin["from"]?.string ?? "" : "",
+            ]
         }
-        say(page.value.items.isEmpty ? "No origin is mounted." : table.text)
     }
 }
 
@@ -92,6 +97,8 @@ struct OriginsDeleteCommand: ClientCommand {
     @OptionGroup var service: ServiceOptions
 
     var needs: [String] { ["DELETE /v1/origins/{name}"] }
+
+    var named: NamedObject? { .origin(name) }
 
     func perform(_ client: ServiceClient) throws {
         try client.send(ServiceRequest(.delete, OriginsCommand.path(name)))

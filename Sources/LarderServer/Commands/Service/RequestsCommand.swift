@@ -45,42 +45,35 @@ struct RequestsCommand: ClientCommand {
         discussion: "The service keeps the last 10,000 requests in memory.")
 
     @OptionGroup var conditions: RequestConditions
-
-    @Option(name: .long, help: "Maximum number of requests.")
-    var limit = 100
-
+    @OptionGroup var options: ListOptions
     @OptionGroup var service: ServiceOptions
 
     var needs: [String] { ["GET /v1/requests"] }
 
-    func validate() throws {
-        guard limit > 0 else { throw ValidationError("--limit must be at least 1.") }
-    }
+    var named: NamedObject? { conditions.origin.map { .origin($0) } }
 
     func perform(_ client: ServiceClient) throws {
-        var table = TextTable(
+        try list("/v1/requests", query: conditions.query, options, client, as: Self.output)
+    }
+
+    private static let output = ListOutput<RequestDocument>(
+        noun: "request",
+        columns: [
             .leading("time"), .leading("method"), .trailing("status"), .leading("result"), .trailing("bytes"),
             .trailing("upstream"), .trailing("first byte"), .trailing("total"), .leading("token"), .leading("client"),
-            .leading("request"))
-        var isEmpty = true
-        let hasMore = try client.pages(
-            "/v1/requests", of: RequestDocument.self, query: conditions.query, limit: limit
-        ) { page in
-            if service.json { say(page.text) }
-            for request in page.value.items {
-                isEmpty = false
-                table.add(
-                    RFC3339.format(request.at), request.method, String(request.status),
-                    request.code ?? request.result ?? "", FigureText.bytes(request.bytes),
-                    FigureText.bytes(request.bytesFromUpstream),
-                    request.firstByteSeconds.map(FigureText.latency) ?? "", FigureText.latency(request.totalSeconds),
-                    request.token ?? "", (request.client.value ?? nil) ?? "", request.target)
-            }
-            if !service.json, !page.value.items.isEmpty { say(table.takeLines()) }
-        }
-        guard !service.json else { return }
-        if isEmpty { say("No requests match.") }
-        if hasMore { say("More requests match; raise --limit, which is \(limit).") }
+            .leading("request"),
+        ],
+        name: \.requestId
+    ) { request in
+        [
+            [
+                RFC3339.format(request.at), request.method, String(request.status),
+                request.code ?? request.result ?? "", FigureText.bytes(request.bytes),
+                FigureText.bytes(request.bytesFromUpstream), request.firstByteSeconds.map(FigureText.latency) ?? "",
+                FigureText.latency(request.totalSeconds), request.token ?? "", (request.client.value ?? nil) ?? "",
+                request.target,
+            ]
+        ]
     }
 }
 

@@ -12,24 +12,19 @@ struct TokenListCommand: ClientCommand {
     @Argument(help: "Name of the token to show.")
     var id: String?
 
+    @OptionGroup var options: ListOptions
     @OptionGroup var service: ServiceOptions
 
     var needs: [String] { [id == nil ? "GET /v1/tokens" : "GET /v1/tokens/{tokenId}"] }
+
+    var named: NamedObject? { id.map { .token($0) } }
 
     func perform(_ client: ServiceClient) throws {
         if let id {
             let token: APIDocument<TokenDocument> = try client.document(ServiceRequest(.get, TokenReport.path(id)))
             return say(service.json ? token.text : TokenReport.text(token.value))
         }
-        var (table, cursor): (TextTable, String?) = (TokenReport.table, nil)
-        repeat {
-            let page: APIDocument<PageDocument<TokenDocument>> = try client.document(
-                ServiceRequest(.get, "/v1/tokens", query: [("limit", "1000"), ("cursor", cursor)]))
-            if service.json { say(page.text) }
-            for token in page.value.items { TokenReport.add(token, to: &table) }
-            cursor = page.value.nextCursor
-        } while cursor != nil
-        if !service.json { say(table.text) }
+        try list("/v1/tokens", options, client, as: TokenReport.output)
     }
 }
 
@@ -83,6 +78,8 @@ struct TokenChangeCommand: ClientCommand {
 
     var needs: [String] { ["PATCH /v1/tokens/{tokenId}"] }
 
+    var named: NamedObject? { .token(id) }
+
     func perform(_ client: ServiceClient) throws {
         var patch = try rights.members(at: SystemWallClock().now())
         if let scope { patch.insert(.string(scope.rawValue), at: ["scope"]) }
@@ -105,6 +102,8 @@ struct TokenRevokeCommand: ClientCommand {
 
     var needs: [String] { ["DELETE /v1/tokens/{tokenId}"] }
 
+    var named: NamedObject? { .token(id) }
+
     func perform(_ client: ServiceClient) throws {
         try client.send(ServiceRequest(.delete, TokenReport.path(id)))
         if !service.json { say("The token \(id) is revoked.") }
@@ -115,18 +114,22 @@ struct TokenRevokeCommand: ClientCommand {
 private enum TokenReport {
     static func path(_ id: String) -> String { "/v1/tokens/" + ServiceRequest.encoded(id) }
 
-    static var table: TextTable {
-        TextTable(
+    static let output = ListOutput<TokenDocument>(
+        noun: "token",
+        columns: [
             .leading("id"), .leading("scope"), .leading("state"), .leading("limits"), .leading("expires"),
-            .leading("source"))
-    }
-
-    static func add(_ token: TokenDocument, to table: inout TextTable) {
+            .leading("source"),
+        ],
+        name: \.id
+    ) { token in
         let limits = (token.origins ?? []) + (token.prefixes ?? [])
-        table.add(
-            token.id, token.scope, token.state,
-            token.origins == nil && token.prefixes == nil ? "none" : limits.joined(separator: ", "),
-            token.expiresAt.map(RFC3339.format) ?? "never", token.source)
+        return [
+            [
+                token.id, token.scope, token.state,
+                token.origins == nil && token.prefixes == nil ? "none" : limits.joined(separator: ", "),
+                token.expiresAt.map(RFC3339.format) ?? "never", token.source,
+            ]
+        ]
     }
 
     static func text(_ token: TokenDocument) -> String {

@@ -20,15 +20,13 @@ struct UsageCommand: ClientCommand {
     @Option(name: [.customShort("d"), .long], help: "Levels of directories below the prefix.")
     var depth: Int?
 
-    @Option(name: .long, help: "Maximum number of lines.")
-    var limit = 100
-
+    @OptionGroup var options: ListOptions
     @OptionGroup var service: ServiceOptions
 
     var needs: [String] { ["GET /v1/assets/usage"] }
 
     func validate() throws {
-        guard (1...1000).contains(limit) else { throw ValidationError("--limit must be between 1 and 1000.") }
+        guard options.limit <= 1000 else { throw ValidationError("--limit must be at most 1000.") }
     }
 
     func perform(_ client: ServiceClient) throws {
@@ -38,9 +36,10 @@ struct UsageCommand: ClientCommand {
                 .get, "/v1/assets/usage",
                 query: [
                     ("by", group.rawValue), ("prefix", prefix), ("depth", depth.map(String.init)),
-                    ("limit", "\(limit)"),
+                    ("limit", "\(options.limit)"),
                 ]))
         guard !service.json else { return say(usage.text) }
+        guard !options.quiet else { return usage.value.items.forEach { say(PrintableText.of($0.name)) } }
         var table = TextTable(.trailing("bytes"), .trailing("share"), .trailing("assets"), .leading(group.rawValue))
         let total = usage.value.total
         for item in usage.value.items {
