@@ -513,6 +513,15 @@ def jobs(stage):
     page = stage.service.ask("GET", "/v1/jobs?label=none&limit=100")[1].decode()
     stage.equal(stage.client.run("jobs", "--label", "none", "--json")[1], page.rstrip("\n") + "\n", "JSON of a list")
     stage.equal(stage.client.run("jobs", "--label", "none")[1], "No jobs match.\n", "an empty list")
+    status, output, errors = stage.client.run("jobs", "cancel", identifier)
+    stage.check(status == 1 and "has ended before, in the state failed: 1 of 2" in errors and not output, "a late cancel", errors)
+    done = stage.api("POST", "/v1/jobs", {"items": [{"origin": "media", "path": "song.mp3"}]})["jobId"]
+    stage.service.finished(done)
+    for change, part in (("cancel", "in the state succeeded"), ("retry", "has no items to restart")):
+        status, output, errors = stage.client.run("jobs", change, done, "--json")
+        error = json.loads(errors)["error"]
+        stage.check(status == 1 and error["code"] == "unchanged" and part in error["message"], f"{change} of a finished job", errors)
+        stage.equal(json.loads(output)["state"], "succeeded", f"the document of {change}")
     status, _, errors = stage.client.run("jobs", "../stats")
     stage.check(status == 1 and "code notFound" in errors, "an identifier with a slash", errors)
 

@@ -12,6 +12,8 @@ struct ClientError: Error, Hashable {
         case foreign
         /// The user interrupted the command.
         case interrupted
+        /// The service had nothing to change.
+        case unchanged
         /// The command line is invalid.
         case usage
     }
@@ -33,7 +35,8 @@ struct ClientError: Error, Hashable {
         "larder: \(PrintableText.of(message))\n" + (remedy.map { "remedy: \(PrintableText.of($0))\n" } ?? "")
     }
 
-    /// The object for standard error with `--json`. `code` is that of the service, or `unreachable`, `foreign` or `usage`.
+    /// The object for standard error with `--json`. `code` is that of the service, or `unreachable`, `foreign`,
+    /// `unchanged` or `usage`.
     var json: JSON {
         let (status, code): (Int?, String) =
             switch kind {
@@ -41,6 +44,7 @@ struct ClientError: Error, Hashable {
             case .unreachable: (nil, "unreachable")
             case .foreign: (nil, "foreign")
             case .interrupted: (nil, "interrupted")
+            case .unchanged: (nil, "unchanged")
             case .usage: (nil, "usage")
             }
         return [
@@ -58,7 +62,7 @@ struct ClientError: Error, Hashable {
         switch kind {
         case .unreachable: true
         case .problem(let status, _): [429, 502, 503, 504].contains(status)
-        case .foreign, .interrupted, .usage: false
+        case .foreign, .interrupted, .unchanged, .usage: false
         }
     }
 }

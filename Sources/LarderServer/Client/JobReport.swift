@@ -44,6 +44,9 @@ struct JobReport {
     /// The figures of a finished job in one line, without a period.
     static func outcome(of job: JobDocument) -> String { "\(items(of: job)); \(bytes(of: job))" }
 
+    /// Whether the job has ended.
+    static func isFinished(_ job: JobDocument) -> Bool { JobState(rawValue: job.state)?.isFinished ?? false }
+
     /// Whether items wait, or ended with an error.
     static func needsAttention(_ job: JobDocument) -> Bool {
         job.itemsWaiting + job.itemsFailed + job.itemsTimedOut > 0
@@ -51,7 +54,7 @@ struct JobReport {
 
     /// For example `1 of 3 items succeeded, 1 failed, 1 timed out`.
     static func items(of job: JobDocument) -> String {
-        let isFinished = JobState(rawValue: job.state)?.isFinished ?? false
+        let isFinished = isFinished(job)
         let others = [
             (isFinished ? 0 : job.itemsWaiting, "waiting"), (job.itemsFailed, "failed"),
             (job.itemsTimedOut, "timed out"), (job.itemsCancelled, "cancelled"),

@@ -85,7 +85,14 @@ struct JobsCancelCommand: ClientCommand {
     func perform(_ client: ServiceClient) throws {
         let path = "/v1/jobs/" + ServiceRequest.encoded(job)
         let document: APIDocument<JobDocument> = try client.document(ServiceRequest(.delete, path))
-        say(service.json ? document.text : "The job \(job) is cancelled. \(JobReport.outcome(of: document.value)).")
+        if service.json { say(document.text) }
+        let (isEnded, outcome) = (JobReport.isFinished(document.value), JobReport.outcome(of: document.value))
+        guard !isEnded || document.value.state == JobState.cancelled.rawValue else {
+            throw ClientError(
+                .unchanged, "The job \(job) has ended before, in the state \(document.value.state): \(outcome).")
+        }
+        guard !service.json else { return }
+        say("The job \(job) is \(isEnded ? "cancelled" : "being cancelled"). \(outcome).")
     }
 }
 
@@ -99,13 +106,19 @@ struct JobsRetryCommand: ClientCommand {
 
     @OptionGroup var service: ServiceOptions
 
-    var needs: [String] { ["POST /v1/jobs/{jobId}/retry"] }
+    var needs: [String] { ["GET /v1/jobs/{jobId}", "POST /v1/jobs/{jobId}/retry"] }
 
     var named: NamedObject? { .job(job) }
 
     func perform(_ client: ServiceClient) throws {
-        let path = "/v1/jobs/" + ServiceRequest.encoded(job) + "/retry"
-        let document: APIDocument<JobDocument> = try client.document(ServiceRequest(.post, path))
+        let path = "/v1/jobs/" + ServiceRequest.encoded(job)
+        let present: APIDocument<JobDocument> = try client.document(ServiceRequest(.get, path))
+        guard present.value.state != JobState.succeeded.rawValue else {
+            if service.json { say(present.text) }
+            throw ClientError(
+                .unchanged, "The job \(job) has no items to restart: \(JobReport.outcome(of: present.value)).")
+        }
+        let document: APIDocument<JobDocument> = try client.document(ServiceRequest(.post, path + "/retry"))
         say(service.json ? document.text : "The job \(job) was restarted; `larder jobs \(job)` shows its progress.")
     }
 }
