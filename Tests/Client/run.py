@@ -22,6 +22,7 @@ import urllib.request
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
+import tasks as operating  # noqa: E402
 from console import Client  # noqa: E402
 from harness import certificates, checks, venv  # noqa: E402
 from harness.process import Larder, MediaServer, free_port, origin, wait_until  # noqa: E402
@@ -258,7 +259,12 @@ def issued_tokens(stage):
     run = Client(stage.program, url, LARDER_TOKEN="admin-secret").run
     status, output, errors = run(*"token create player --scope read --prefix /o/media/ --expires 30d".split())
     stage.check(status == 0 and re.fullmatch(r"[0-9a-f]{64}\n", output), f"create: {status}", output + errors)
-    player = Client(stage.program, url, LARDER_TOKEN=output.strip()).run
+    secret = output.strip()
+    player = Client(stage.program, url, LARDER_TOKEN=secret).run
+    service.call("GET", "/o/media/song.mp3", fields={"Range": "bytes=0-999"}, token=secret)
+    row = re.search(r"^player +1 +1000 B +0 B +100\.0 %$", run("readers")[1], re.M)
+    stage.check(row and run("readers", "-q")[1] == "player\n", "the traffic of the token", run("readers")[1])
+    stage.equal(json.loads(run("readers", "--json")[1])["items"][0]["bytes"], 1000, "the traffic as JSON")
     stage.equal(player("assets")[0], 0, "a command with the token")
     status, output, errors = run("token", "list")
     row = next((line for line in output.splitlines() if line.startswith("player ")), "")
@@ -780,6 +786,12 @@ def localhost(stage):
             other = Listening(stage, "localhost", f"localhost:{port}")
             stage.equal(other.wait(), 78, "exit status if one of the addresses is in use")
             stage.check("listen.address: cannot listen on" in other.text(), "message", other.text())
+
+
+@case
+def tasks(stage):
+    """Twelve tasks of an operator need no other program."""
+    operating.perform(stage)
 
 
 @case

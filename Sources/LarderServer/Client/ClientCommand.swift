@@ -80,7 +80,7 @@ extension ClientCommand {
 /// The commands that call a running service.
 enum ClientCommands {
     static let all: [any ParsableCommand.Type] = [
-        StatsCommand.self, RequestsCommand.self, TailCommand.self, AssetsCommand.self,
+        StatsCommand.self, ReadersCommand.self, RequestsCommand.self, TailCommand.self, AssetsCommand.self,
         UsageCommand.self, ExplainCommand.self, FillsCommand.self, OriginsCommand.self, PolicyCommand.self,
         ListCommand.self, JobsCommand.self, SchedulesCommand.self, PrefetchCommand.self, PurgeCommand.self,
         SignCommand.self, EncryptionCommand.self, FleetCommand.self,

@@ -94,7 +94,7 @@ struct StatisticsReport {
 /// A document of figures, whose members are named by the dotted paths of the tables of `Figure`. The values are shown as
 /// the service has sent them.
 struct FigureValues: Decodable {
-    private let json: JSON
+    let json: JSON
 
     init(from decoder: any Decoder) throws { self.init(try JSON(from: decoder)) }
 

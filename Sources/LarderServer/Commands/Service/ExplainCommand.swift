@@ -38,7 +38,7 @@ struct ExplainCommand: ClientCommand {
 
     func perform(_ client: ServiceClient) throws {
         let query =
-            try AssetName.query(asset) + [
+            try AssetName.query(asset, client) + [
                 ("range", range.map { $0.contains("=") ? $0 : "bytes=\($0)" }), ("startSeconds", start.map { "\($0)" }),
                 ("seconds", seconds.map { "\($0)" }),
             ]
@@ -94,14 +94,32 @@ struct ExplainCommand: ClientCommand {
 
 /// The name of an asset on the command line.
 enum AssetName {
-    /// The query parameters that name it.
-    static func query(_ text: String) throws -> [(name: String, value: String?)] {
+    /// The query parameters that name it. A URL of this service, or below the base URL of an origin, is a path of the origin.
+    static func query(_ text: String, _ client: ServiceClient) throws -> [(name: String, value: String?)] {
         if text.utf8.count == 32, AssetID(text) != nil { return [("assetId", text)] }
-        if text.contains("://") { return [("url", text)] }
+        if text.contains("://") { return mounted(text, client) ?? [("url", text)] }
         guard let origin = origin(of: text) else {
             throw ValidationError("\(text) is no asset: give a path such as /o/media/film.mp4, a URL or an identifier.")
         }
         return [("origin", origin), ("path", String(text.dropFirst("/o/\(origin)/".count)))]
+    }
+
+    /// The origin and the path of a URL; nil: it belongs to no origin, or the token cannot read the origins.
+    private static func mounted(_ url: String, _ client: ServiceClient) -> [(name: String, value: String?)]? {
+        let content = client.address.url + "/o/"
+        if url.hasPrefix(content), let origin = origin(of: "/o/" + url.dropFirst(content.count)) {
+            return [("origin", origin), ("path", String(url.dropFirst(content.count + origin.count + 1)))]
+        }
+        // Without the origins the service decides about the URL.
+        let page: APIDocument<PageDocument<JSON>>? = try? client.document(ServiceRequest(.get, "/v1/origins"))
+        let bases = page?.value.items.compactMap { origin -> (name: String, url: String)? in
+            guard let name = origin["name"]?.string, var base = origin["baseURL"]?.string else { return nil }
+            if base.last != "/" { base += "/" }
+            return url.hasPrefix(base) ? (name, base) : nil
+        }
+        return bases?.max { $0.url.count < $1.url.count }.map { base in
+            [("origin", base.name), ("path", String(url.dropFirst(base.url.count)))]
+        }
     }
 
     /// The origin of a path such as `/o/media/film.mp4`; nil for other names.

@@ -38,11 +38,16 @@ struct RequestConditions: ParsableArguments {
     }
 }
 
-/// `larder requests`: lists the last requests to a running service.
+/// `larder requests`: lists the last requests to a running service, or shows one.
 struct RequestsCommand: ClientCommand {
     static let configuration = CommandConfiguration(
-        commandName: "requests", abstract: "List the last requests to a running service, newest first.",
+        commandName: "requests", abstract: "List the last requests to a running service, newest first, or show one.",
         discussion: "The service keeps the last 10,000 requests in memory.")
+
+    @Argument(
+        help: ArgumentHelp("Request to show: X-Request-Id of its response, trace or traceparent.", valueName: "request")
+    )
+    var id: String?
 
     @OptionGroup var conditions: RequestConditions
     @OptionGroup var options: ListOptions
@@ -53,7 +58,55 @@ struct RequestsCommand: ClientCommand {
     var named: NamedObject? { conditions.origin.map { .origin($0) } }
 
     func perform(_ client: ServiceClient) throws {
+        if let id { return try show(id, client) }
         try list("/v1/requests", query: conditions.query, options, client, as: Self.output)
+    }
+
+    /// Prints the requests with an identifier or in a trace, newest first.
+    private func show(_ id: String, _ client: ServiceClient) throws {
+        let parts = id.split(separator: "-")
+        // A traceparent has the trace as its second part (W3C Trace Context §3.2).
+        let name = parts.count == 4 && parts[0] == "00" ? String(parts[1]) : id
+        var isFound = false
+        _ = try client.pages("/v1/requests", of: JSON.self, query: conditions.query, limit: .max) { page in
+            for item in page.value.items where [item["requestId"], item["traceId"]].contains(.string(name)) {
+                let text = try service.json ? item.text : Self.details(client.decoded(item.text.utf8))
+                say(isFound && !service.json ? "\n" + text : text)
+                isFound = true
+            }
+        }
+        guard isFound else {
+            throw ClientError(
+                .problem(status: 404, code: "notFound"), "No request of the list has the identifier or trace \(name).",
+                remedy: "The service keeps the last 10,000 requests; search older ones in its log.")
+        }
+    }
+
+    /// Names and values of a request.
+    private static func details(_ request: RequestDocument) -> String {
+        var table = TextTable()
+        table.add("request", "\(request.method) \(request.target)")
+        table.add("time", RFC3339.format(request.at))
+        table.add(
+            "response",
+            [String(request.status), request.result, request.code, request.complete ? nil : "aborted"]
+                .compactMap(\.self).joined(separator: ", "))
+        table.add("first byte", request.firstByteSeconds.map(FigureText.latency) ?? "none")
+        table.add("total", FigureText.latency(request.totalSeconds))
+        table.add(
+            "bytes",
+            "\(FigureText.bytes(request.bytes)), \(FigureText.bytes(request.bytesFromCache)) from the cache, "
+                + "\(FigureText.bytes(request.bytesFromUpstream)) from the upstream, "
+                + "\(FigureText.bytes(request.bytesFromPeers)) from other nodes")
+        if let status = request.upstreamStatus { table.add("upstream status", String(status)) }
+        if let key = request.key { table.add("asset", key + (request.assetId.map { " (\($0))" } ?? "")) }
+        for (name, value) in [
+            ("token", request.token), ("client", request.client.value ?? nil), ("identifier", request.requestId),
+            ("trace", request.traceId),
+        ] {
+            if let value { table.add(name, value) }
+        }
+        return table.text
     }
 
     private static let output = ListOutput<RequestDocument>(
