@@ -104,7 +104,8 @@ def usage(stage):
         ("prefetch", "Name the assets"), ("purge", "Select the assets"), ("assets --limit 0", "at least 1"),
         ("jobs --state broken", "--state"), ("stats --url ftp://x", "is not a URL"), ("stats --token x", "--token"),
         ("serve --capcity 1GiB", "--capacity"), ("verify --nothing", "--nothing"), ("export", "asset"), ("version x", "x"),
-        ("monitoring colours", "colours"), ("token new", "--id"), ("doctor x", "x"),
+        ("monitoring colours", "colours"), ("token new", "--id"), ("context set", "name"), ("doctor x", "x"),
+        ("stats -c one --url http://127.0.0.1:1", "exclude each other"),
     ]:  # fmt: skip
         status, output, errors = stage.client.run(*line.split())
         stage.check(status == USAGE and part in errors and not output, f"{line}: {status}", errors)
@@ -141,7 +142,7 @@ def suggestions(stage):
 
 #: The only meaning of each short flag, and a command that has it.
 SHORT = {
-    "o": ("output", "stats"), "n": ("limit", "jobs list"), "q": ("quiet", "assets"),
+    "c": ("context", "assets"), "o": ("output", "stats"), "n": ("limit", "jobs list"), "q": ("quiet", "assets"),
     "l": ("label", "jobs list"), "f": ("from-file", "prefetch"), "r": ("recursive", "prefetch"), "w": ("watch", "stats"),
     "y": ("yes", "purge"), "d": ("depth", "du"), "h": ("help", "stats"),
 }  # fmt: skip
@@ -173,6 +174,63 @@ def short_flags(stage):
     stage.check(re.fullmatch(r"[0-9a-f]{32}\n", names), "assets -n 1 -q", names)
     stage.equal(stage.client.run("origins", "-q")[1].split(), ["media", "slow"], "origins -q")
     stage.check(json.loads(stage.client.run("stats", "-o", "json")[1])["requests"], "stats -o json")
+
+
+@case
+def contexts(stage):
+    """A context names the service and its token; options and variables come first; the file is private."""
+    home = stage.directory / "configuration"
+    service = stage.start("context", "access.token=admin-secret", "access.readToken=read-secret")
+    url, file = f"http://127.0.0.1:{service.port}", home / "larder" / "contexts.json"
+    (stage.directory / "context-token").write_text("admin-secret\n")
+
+    def run(*words, given=None, **variables):
+        return Client(stage.program, "", XDG_CONFIG_HOME=str(home), **variables).run(*words, given=given)
+
+    def reaches(*words, **variables):
+        """The service that the command calls: the named one, the one of the other cases, or an error."""
+        status, output, errors = run("origins", *words, "-q", **variables)
+        return {"media\n": "named", "media\nslow\n": "other"}.get(output, (status, errors))
+
+    stage.equal(run("context"), (0, "There are no contexts.\n", ""), "no contexts")
+    stage.equal(run("context", "set", "prod")[0], USAGE, "a context without a URL")
+    stage.equal(run("context", "set", "prod", "--url", url, "--token-file", "/nowhere")[0], USAGE, "a missing token file")
+    stage.equal(run("context", "set", "prod", "--url", url, "--token-file", "-", given="read-secret\n")[0], 0, "a stored token")
+    stage.equal(run("context", "set", "other", "--url", stage.url)[0], 0, "a context without a token")
+    stage.equal((oct(file.stat().st_mode & 0o777), oct(file.parent.stat().st_mode & 0o777)), ("0o600", "0o700"), "the modes")
+    stage.equal(reaches("--context", "prod"), "named", "--context")
+    stage.equal(reaches("-c", "other"), "other", "-c")
+    stage.equal(reaches(LARDER_CONTEXT="prod"), "named", "LARDER_CONTEXT")
+    stage.equal(reaches("--url", stage.url, LARDER_CONTEXT="prod"), "other", "--url before LARDER_CONTEXT")
+    stage.equal(reaches("-c", "prod", LARDER_URL=stage.url), "named", "--context before LARDER_URL")
+    stage.equal(reaches("-c", "prod", LARDER_TOKEN="wrong"), "named", "the token of --context before LARDER_TOKEN")
+    status, errors = reaches(LARDER_CONTEXT="prod", LARDER_TOKEN="wrong")
+    stage.check(status == 1 and "code unauthorized" in errors, "LARDER_TOKEN before the token of the context", errors)
+    status, errors = reaches(LARDER_CONTEXT="prod", LARDER_URL=stage.url)
+    stage.check(status == USAGE and "remove one of them" in errors, "LARDER_URL and LARDER_CONTEXT", errors)
+    status, errors = reaches("-c", "prd")
+    stage.check(status == USAGE and "Did you mean prod?" in errors, "an unknown context", errors)
+    stage.check(run("context", "use", "prod")[0] == 0 and reaches() == "named", "the selected context")
+    stage.equal(reaches(LARDER_URL=stage.url), "other", "LARDER_URL before the selected context")
+    status, output, errors = run("context", "list")
+    stage.check(re.search(rf"^\*  prod +{url} +stored +system$", output, re.M), "the list", output + errors)
+    shown = [run("context", *words) for words in ([], ["-o", "json"], ["list", "-q"])]
+    stage.check(not any("secret" in text for each in shown for text in each[1:]), "a secret in the output", shown)
+    stage.equal(json.loads(shown[1][1])["items"][1]["hasToken"], True, "the list as JSON")
+    stage.equal(shown[2][1], "other\nprod\n", "the names")
+    stage.equal(run("context", "set", "prod", "--token-file", str(stage.directory / "context-token"))[0], 0, "a token file")
+    stage.check("secret" not in file.read_text() and run("token", "list")[0] == 0, "the token of the file", file.read_text())
+    stage.check(run("context", "remove", "prod")[0] == 0 and "prod" not in file.read_text(), "a removed context")
+    for mode in (0o644, 0o660, 0o602):
+        file.chmod(mode)
+        status, _, errors = run("stats")
+        stage.check(status == USAGE and "chmod 600" in errors, f"a file of the mode {mode:o}", errors)
+    file.chmod(0o600)
+    file.write_text('{"contexts": [{"token": "admin-secret"')
+    status, output, errors = run("context", "--json")
+    stage.check(status == USAGE and "secret" not in output + errors and json.loads(errors), "an invalid file", errors)
+    stage.equal(reaches("--url", stage.url), "other", "--url with an invalid file")
+    service.stop()
 
 
 @case

@@ -63,6 +63,10 @@ def manuals(stage):
         text = re.sub(r"[‐−]", "-", page.stdout)
         for option in stage.options(words):
             stage.check(option in text, f"{option} in {name}")
+    if has("man"):
+        page = run("man", "-l", pages["larder-jobs"], env={**os.environ, "MANPAGER": "cat", "LC_ALL": "C.UTF-8", "MANWIDTH": "100"})
+        text = re.sub(".\b|\x1b\\[[0-9;]*m", "", page.stdout)
+        stage.check(page.returncode == 0 and "larder-jobs - List, show" in re.sub(r"[‐−]", "-", text), "man -l", page.stdout + page.stderr)
 
 
 @case
@@ -70,13 +74,18 @@ def completions(stage):
     """The shells accept the completions, and bash completes a command and an option."""
     share = stage.tree / "usr/share"
     script = share / "bash-completion/completions/larder"
-    for line, word in (("larder heal", "healthcheck"), ("larder verify --rep", "--repair")):
+    environment = {**os.environ, "PATH": f"{stage.tree / 'usr/bin'}:{os.environ['PATH']}", "XDG_CONFIG_HOME": str(stage.directory / "contexts")}
+    run(stage.program, "context", "set", "production", "--url", "http://127.0.0.1:1", env=environment)
+    for line, word in (
+        ("larder heal", "healthcheck"), ("larder verify --rep", "--repair"), ("larder jo", "jobs"), ("larder jobs pa", "pause"),
+        ("larder jobs list --stat", "--state"), ("larder jobs list --state fai", "failed"), ("larder stats --context pro", "production"),
+    ):  # fmt: skip
         words = line.split()
         program = (
             f"shopt -s extglob; source {script}; COMP_WORDS=({' '.join(words)}) COMP_CWORD={len(words) - 1} "
             f"COMP_LINE='{line}' COMP_POINT={len(line)}; _larder larder {words[-1]} {words[-2]}; echo ${{COMPREPLY[@]}}"
         )
-        shown = run("bash", "--norc", "-c", program)
+        shown = run("bash", "--norc", "-c", program, env=environment)
         stage.check(word in shown.stdout.split(), f"bash completes {line}", shown.stdout + shown.stderr)
     for shell, file in (("zsh", "zsh/vendor-completions/_larder"), ("fish", "fish/vendor_completions.d/larder.fish")):
         if has(shell):

@@ -3,8 +3,8 @@ import CacheCore
 import Foundation
 import Glibc
 
-/// Options of all commands that call a running service.
-struct ServiceOptions: ParsableArguments {
+/// The address of a service.
+struct EndpointOptions: ParsableArguments {
     @Option(
         name: .long,
         help: ArgumentHelp(
@@ -15,25 +15,63 @@ struct ServiceOptions: ParsableArguments {
     @Option(
         name: .long,
         help: ArgumentHelp(
-            "File of the certificate authorities to trust, for https, instead of the system's.", valueName: "file"))
+            "File of the certificate authorities to trust, for https, instead of the system's.", valueName: "file"),
+        completion: .file())
     var caFile: String?
+}
+
+/// Options of all commands that call a running service.
+struct ServiceOptions: ParsableArguments {
+    @OptionGroup var endpoint: EndpointOptions
+
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp(
+            "Service named by `larder context` (environment: LARDER_CONTEXT).", valueName: "name"),
+        completion: .contexts)
+    var context: String?
 
     @OptionGroup var output: OutputOptions
 
     /// Whether documents of the API are printed unchanged, one per line.
     var json: Bool { output.isJSON }
 
-    /// The client for the service. The token comes from LARDER_TOKEN or LARDER_TOKEN_FILE only, because other users can
-    /// read command lines. Throws `ValidationError` for an invalid URL or token.
+    func validate() throws {
+        guard context == nil || endpoint.url == nil else {
+            throw ValidationError("--context and --url exclude each other.")
+        }
+    }
+
+    /// The client for the service. No option has the token, because other users can read command lines. Throws
+    /// `ValidationError` for an invalid URL, token or context.
     func client(_ environment: ClientEnvironment = .process) throws -> ServiceClient {
         do {
-            let address = try ServiceAddress(url ?? environment.url ?? ServiceAddress.standard)
-            return try ServiceClient(to: address, token: try environment.token(), authorities: caFile)
+            let context = try selectedContext(environment)
+            let address = try ServiceAddress(
+                endpoint.url ?? context?.url ?? environment.url ?? ServiceAddress.standard)
+            // A token of the environment may be for another service than the one of --context.
+            let token =
+                try self.context == nil
+                ? environment.token() ?? context?.secret() : context?.secret() ?? environment.token()
+            return try ServiceClient(to: address, token: token, authorities: endpoint.caFile ?? context?.caFile)
         } catch let fault as ServiceAddress.Fault {
             throw ValidationError(fault.description)
         } catch let fault as ClientEnvironment.Fault {
             throw ValidationError(fault.description)
         }
+    }
+
+    /// The context of `--context`, of `LARDER_CONTEXT` or the selected one; nil if none is, or if another URL is given.
+    private func selectedContext(_ environment: ClientEnvironment) throws -> ServiceContexts.Context? {
+        guard endpoint.url == nil else { return nil }
+        if let context { return try ServiceContexts(of: environment).named(context) }
+        guard environment.url == nil || environment.context == nil else {
+            throw ClientEnvironment.Fault(
+                description: "LARDER_URL and LARDER_CONTEXT are both set; remove one of them.")
+        }
+        guard environment.url == nil else { return nil }
+        let contexts = try ServiceContexts(of: environment)
+        return try (environment.context ?? contexts.current).map { try contexts.named($0) }
     }
 }
 
@@ -83,6 +121,6 @@ enum ClientCommands {
         StatsCommand.self, ReadersCommand.self, RequestsCommand.self, TailCommand.self, AssetsCommand.self,
         UsageCommand.self, ExplainCommand.self, FillsCommand.self, OriginsCommand.self, PolicyCommand.self,
         ListCommand.self, JobsCommand.self, SchedulesCommand.self, PrefetchCommand.self, PurgeCommand.self,
-        SignCommand.self, EncryptionCommand.self, FleetCommand.self,
+        SignCommand.self, EncryptionCommand.self, FleetCommand.self, ContextCommand.self,
     ]
 }

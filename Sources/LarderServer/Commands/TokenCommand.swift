@@ -142,12 +142,10 @@ struct TokenNewCommand: ParsableCommand {
         _ = try TokensFile(["tokens": .array(all)])
         let lines = all.map { "  " + $0.text }.joined(separator: ",\n")
         let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
-        let temporary = target + ".new"
-        let isWritten = FileManager.default.createFile(
-            atPath: temporary, contents: Data("{\"tokens\":[\n\(lines)\n]}\n".utf8),
-            attributes: [.posixPermissions: mode(of: target)])
-        guard isWritten, rename(temporary, target) == 0 else {
-            throw FileFault(description: "\"\(path)\" cannot be written; check its permissions.")
+        do throws(PrivateFile.Fault) {
+            try PrivateFile.replace(target, with: "{\"tokens\":[\n\(lines)\n]}\n", mode: mode(of: target))
+        } catch {
+            throw FileFault(description: error.description)
         }
     }
 

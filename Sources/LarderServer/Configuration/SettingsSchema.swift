@@ -82,7 +82,7 @@ enum SettingsSchema {
     static let shortVariables = [
         "LARDER_CONFIG", "LARDER_TOKEN", "LARDER_TOKEN_FILE", "LARDER_READ_TOKEN", "LARDER_READ_TOKEN_FILE",
         // Of the client commands.
-        "LARDER_URL",
+        "LARDER_URL", "LARDER_CONTEXT",
     ]
 
     /// Whether Kubernetes sets the variable for a service named `larder…` (`…_SERVICE_HOST`, `…_PORT_8080_TCP`, …).
