@@ -66,12 +66,13 @@ import Testing
     func aPlanNamesExpiredAssets() async throws {
         try await TestService.run { (service) async throws in
             try await Self.fill(service, ["a"])
-            // The times are those of the last read and of the first byte; both are past.
-            let isPlanned = try await eventually {
-                let plan = try await Self.plan(service, ["policy": ["maxAgeSeconds": 1]])
-                return plan["items"]?.array.map { $0["reason"] } == ["age"] && plan["freedBytes"] == 10_000
-            }
-            #expect(isPlanned)
+            let young = try await Self.plan(service, ["policy": ["maxAgeSeconds": 60]])
+            #expect(young["items"] == [])
+            service.wallClock.advance(by: .seconds(61))
+            let old = try await Self.plan(service, ["policy": ["maxAgeSeconds": 60]])
+            #expect(old["items"]?.array.map { $0["reason"] } == ["age"] && old["freedBytes"] == 10_000, "\(old.text)")
+            let idle = try await Self.plan(service, ["policy": ["maxIdleSeconds": 60]])
+            #expect(idle["items"]?.array.map { $0["reason"] } == ["idle"], "\(idle.text)")
         }
     }
 
