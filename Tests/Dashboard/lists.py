@@ -56,7 +56,7 @@ def check_order(stage, visit):
         expect(assets.get_by_role("columnheader", name="Key")).to_have_attribute("aria-sort", "ascending")
         button(assets, "Next").click()
         expect(first).to_contain_text("part50.bin")
-        assert "page=2" in page.url and "sort=key" in page.url and "find=" in page.url, page.url
+        assert "page=2" in page.url and "sort=Key" in page.url and "find=" in page.url, page.url
         page.reload()
         expect(first).to_contain_text("part50.bin")
         page.go_back()
@@ -80,7 +80,7 @@ def check_selection(stage, visit):
         stage.read(f"part0{number}.bin")
     jobs = [stage.job("slowest/large.bin", label=f"chosen{number}") for number in range(3)]
     with visit(ADMIN) as view:
-        page = view.go("assets?find=/o/media/part0&sort=key&order=asc", "Assets")
+        page = view.go("assets?find=/o/media/part0&sort=Key&order=asc", "Assets")
         assets, dialog = panel(page, "Assets"), page.get_by_role("dialog")
         expect(assets.locator(".chosen")).to_be_hidden()
         for name in ("part00.bin", "part01.bin"):
@@ -104,11 +104,11 @@ def check_selection(stage, visit):
         expect(row(page_jobs, "chosen1")).to_contain_text("paused")
         expect(row(page_jobs, "chosen2")).not_to_contain_text("paused")
         page_jobs.get_by_label("Select all rows").check()
-        button(page_jobs, "Clear").click()
+        page_jobs.get_by_label("Select all rows").uncheck()
         for number in (0, 1, 2):
             row(page_jobs, f"chosen{number}").get_by_role("checkbox").check()
-        button(page_jobs, "Cancel…").click()
-        button(dialog, "Cancel the jobs").click()
+        button(page_jobs, "Cancel").click()
+        button(dialog, "Stop fetching").click()
         expect(page.locator("#messages")).to_contain_text("3 jobs cancelled.")
         assert all(stage.call("GET", f"/v1/jobs/{job}")[2]["state"] == "cancelled" for job in jobs)
 

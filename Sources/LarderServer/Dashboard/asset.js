@@ -7,7 +7,6 @@ import { cachedMeter, labels, purgeAssets } from "./assets.js";
 import { CREATE, newJob, splitTags } from "./jobs.js";
 import { purgeAction } from "./plan.js";
 import { evictionList } from "./policy.js";
-import { requestList } from "./requests.js";
 import { action, announce, button, dialog, facts, grid, heading, link, panel, textField } from "./view.js";
 
 const PARTS = 240;
@@ -75,12 +74,12 @@ export function assetPage(page) {
   return [title, grid(mapPanel, propertyPanel, ...gone.panels)];
 }
 
-// For an asset that is not in the cache: its evictions and its last requests.
+// For an asset that is not in the cache: its evictions.
 function gonePanels(page, id, title) {
-  const text = make("p", "The cache has no asset with this ID: it was evicted, purged or never fetched.");
+  const text = make("p", "The asset was evicted, purged or never fetched.");
   let key;
   const again = action(CREATE, "Prefetch again…", async () => newJob(page, [], key), "main");
-  const panels = [panel("Not in the cache", { tools: again }, text)];
+  const panels = [panel("Not in the cache", { tools: [again, session.can("GET /v1/requests") && link(`#/requests?id=${id}`, "Requests")] }, text)];
   if (again) again.hidden = true;
   if (session.can("GET /v1/evictions")) panels.push(evictionList(page, { path: "/v1/evictions", query: () => ({ assetId: id, total: true }) }, ([last]) => {
     if (!last) return;
@@ -88,7 +87,6 @@ function gonePanels(page, id, title) {
     setText(title.firstChild, decoded(key));
     if (again) again.hidden = !key.startsWith("/o/");
   }));
-  if (session.can("GET /v1/requests")) panels.push(requestList(page, () => ({ assetId: id }), null, "requests"));
   const show = (isGone) => panels.forEach(({ element }) => { element.hidden = !isGone; });
   show(false);
   return { panels, show };

@@ -29,7 +29,7 @@ export function assetsPage(page) {
   let found;
   const read = async () => {
     const { items, isPart } = await scan(page, "/v1/assets", { prefix: limit, ...query, sort: "key", order: "asc" }, match);
-    if (isPart) announce(`More than ${count(items.length)} assets have “${find}” in their names: enter more of the name.`, "warn");
+    if (isPart) announce(`More than ${count(items.length)} assets: enter more of the name.`, "warn");
     return items;
   };
   const list = listPanel(page, "Assets", {

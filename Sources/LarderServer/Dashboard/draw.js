@@ -29,12 +29,15 @@ const level = (y, right, text, kind) => [draw("line", { x1: LEFT, x2: right, y1:
 const sample = (css, isLine) => draw("svg.sample", { width: 16, height: 9, "aria-hidden": "true" }, isLine ? draw(`path.${css}.line`, { d: "M0 5H16" }) : draw(`rect.${css}`, { width: 16, height: 9 }));
 const legendEntry = (name, css, value, isLine) => make("span", sample(css, isLine), name, value);
 
+const steps = (low, high, step) => Array.from({ length: Math.floor((high - low) / step + 1.001) }, (_, index) => low + index * step);
+
 // The ends of a logarithmic axis, and its lines: powers of ten, at most five of them.
 function decades(values) {
   const [least, most] = [Math.min(...values), Math.max(...values)].map((value) => Math.log10(value));
-  const [low, high] = values.length ? [Math.floor(least), Math.max(Math.ceil(most), Math.floor(least) + 1)] : [-3, 0];
+  const low = values.length ? Math.floor(least) : -3;
+  const high = values.length ? Math.max(Math.ceil(most), low + 1) : 0;
   const every = Math.ceil((high - low) / 4);
-  return { low, high, levels: Array.from({ length: Math.floor((high - low) / every) + 1 }, (_, index) => low + index * every) };
+  return { low, high, levels: steps(low, high, every) };
 }
 
 // Series over time. Each of `series` is [name, class, kind]: `area` (stacked upwards), `below` (zero) or `line`.
@@ -68,7 +71,7 @@ export function seriesChart({ label, height, series, format, base = 1000, second
     const distance = gridStep(Math.max(above, -below), base);
     const [high, low] = [Math.max(1, Math.ceil(above / distance)) * distance, Math.floor(below / distance) * distance];
     y = place(low, high);
-    return Array.from({ length: Math.round((high - low) / distance) + 1 }, (_, index) => low + index * distance).map((value) => [value, y(value)]);
+    return steps(low, high, distance).map((value) => [value, y(value)]);
   }
 
   function render() {

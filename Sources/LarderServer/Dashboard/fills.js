@@ -11,22 +11,18 @@ const range = (part) => (part ? `${bytes(part.offset)} + ${part.length === null 
 export function fillsPage(page) {
   const workers = facts();
   const STOP = "DELETE /v1/fills/{fillId}";
-  const stop = async ({ fillId, key, readers }) => ask(page, "Stop this fill?", `${key} has ${some(readers, "waiting reader")}. Stored bytes stay.`, "Keep the fill", "Stop the fill", async () => {
-    await page.send("DELETE", `/v1/fills/${fillId}`);
-    list.load();
-  });
-  const stopAll = async (items) => ask(page, `Stop ${some(items.length, "fill")}?`, "Readers may be waiting for them. Stored bytes stay.", "Keep the fills", "Stop the fills", async () => {
+  const stop = async (items) => ask(page, `Stop ${some(items.length, "fill")}?`, `${some(items.reduce((sum, { readers }) => sum + readers, 0), "reader")} may be waiting. Stored bytes stay.`, "Keep fetching", "Stop fetching", async () => {
     await forEach(items, "fill", "stopped", ({ fillId }) => page.send("DELETE", `/v1/fills/${fillId}`));
     list.load();
   });
   const within = withinField(page.query.get("within"));
   within?.addEventListener("change", () => list.load());
   const list = listPanel(page, "Running fills", {
-    path: "/v1/fills", query: () => ({ prefix: within?.querySelector("select").value }), tools: within, key: (fill) => fill.fillId, empty: "No fill is running.", seconds: 2, live: true, above: workers.element, actions: [["Stop…", STOP, stopAll, "danger"]],
+    path: "/v1/fills", query: () => ({ prefix: within?.querySelector("select").value }), tools: within, key: (fill) => fill.fillId, empty: "No fill is running.", seconds: 2, live: true, above: workers.element, actions: [["Stop…", STOP, stop, "danger"]],
     columns: [
       ["Asset", "wide", assetLink, "key"], ["State", "", (fill) => badge(fill.state), "state"], ...words("kind"), ["Range", "number", (fill) => range(fill.range)],
       ["Done", "number", ({ progressRatio, positionBytes }) => (progressRatio === null ? bytes(positionBytes) : percent(progressRatio)), "progressRatio"],
-      ...numbers("bytesPerSecond readers"), ...words("priority"), ["From", "", ({ peer }) => peer ?? "upstream"], ["", "act", (fill) => action(STOP, "Stop", () => stop(fill), "danger")],
+      ...numbers("bytesPerSecond readers"), ...words("priority"), ["From", "", ({ peer }) => peer ?? "upstream"], ["", "act", (fill) => action(STOP, "Stop", () => stop([fill]), "danger")],
     ],
   });
   if (session.can("GET /v1/workers")) page.every(2, list, async () => {
@@ -65,7 +61,7 @@ function explanation({ contentLength, response, freshness, source, wanted, cache
   summary.update({
     Asset: assetLink(asset), Response: join(response.status, response.result, response.code), "Content-Range": response.contentRange, Freshness: join(freshness.use, freshness.reason),
     "Fresh until": moment(freshness.freshUntilAt), Cached: `${bytes(cached.bytes)} in ${some(cached.extents, "range")}`,
-    Fetch: `${bytes(fetch.bytes)} in ${some(fetch.requests, "request")}`, Cost: price ? `${((fetch.bytes / 1e9) * price).toFixed(6)} at ${price} per GB` : `${bytes(fetch.bytes)} from the upstream`, Requests: join(...fetch.items.slice(0, 5).map(({ kind, sizedBy }) => `${kind}: ${sizedBy}`)),
+    Fetch: `${bytes(fetch.bytes)} in ${some(fetch.requests, "request")}`, Cost: price ? `${((fetch.bytes / 1e9) * price).toFixed(6)} at ${price} per GB` : null, Requests: join(...fetch.items.slice(0, 5).map(({ kind, sizedBy }) => `${kind}: ${sizedBy}`)),
     Source: source.url, "Nodes asked first": source.peers.join(", "), "Skipped upstream": source.skipReason, "Joined fills": joinedFills.join(", ") || "none",
   });
   const end = Math.max(1, contentLength, ...wanted.map(({ offset, length }) => offset + length));

@@ -49,6 +49,8 @@ export const moment = guard((text) => {
   const date = new Date(text);
   return `${date.toDateString() === new Date().toDateString() ? "" : `${date.toLocaleDateString("en-CA")} `}${clock(date)}`;
 });
+// The time that many seconds ago.
+export const before = (seconds) => new Date(Date.now() - seconds * 1000).toISOString();
 export const ago = guard((text) => {
   const seconds = Math.floor((Date.now() - Date.parse(text)) / 1000);
   return seconds < 1 ? "now" : `${duration(seconds).split(" ", 2).join(" ")} ago`;

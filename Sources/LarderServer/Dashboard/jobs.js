@@ -2,11 +2,10 @@
 import { make, replace, setText } from "./dom.js";
 import { session } from "./api.js";
 import { count, moment, pick, some } from "./format.js";
-import { action, announce, ask, assetLink, badge, checkField, dialog, facts, field, FieldError, forEach, form, grid, heading, keyLink, keyText, link, listPanel, meter, numberField, numbers, oneLine, pair, panel, scan, selectField, submitButton, table, textField, words } from "./view.js";
+import { action, announce, ask, assetLink, badge, checkField, dialog, facts, field, FieldError, forEach, grid, heading, keyLink, keyText, link, listPanel, meter, numberField, numbers, oneLine, pair, panel, scan, selectField, table, textField, words } from "./view.js";
 
 const STATES = ["queued", "running", "paused", "succeeded", "failed", "timedOut", "cancelled"];
 const SUMMARY = "itemsTotal itemsDone itemsWaiting itemsFailed itemsTimedOut itemsCancelled bytesTotal bytesDone bytesFromCache bytesFromUpstream bytesPerSecond maxBytesPerSecond etaSeconds priority queue createdAt finishedAt deadlineAt predictedFinishAt notBefore windows waitingFor nextRunAt";
-const MOST_PAGES = 10;
 export const CREATE = "POST /v1/jobs";
 const [CHANGE, RETRY, CANCEL] = ["PATCH /v1/jobs/{jobId}", "POST /v1/jobs/{jobId}/retry", "DELETE /v1/jobs/{jobId}"];
 
@@ -24,16 +23,17 @@ const columns = () => [
   ["Not done", "number", (job) => count(failures(job)), failures], ...numbers("itemsDone itemsTotal bytesDone bytesPerSecond etaSeconds createdAt"),
 ];
 
+// Changes of jobs: text, operation, the jobs that it is not for, its past tense, call, class.
+const CHANGES = [
+  ["Pause", CHANGE, (job) => hasEnded(job) || job.state === "paused", "paused", (page, path) => page.send("PATCH", path, { state: "paused" })],
+  ["Resume", CHANGE, (job) => job.state !== "paused", "resumed", (page, path) => page.send("PATCH", path, { state: "queued" })],
+  ["Retry", RETRY, (job) => !hasEnded(job) || job.state === "succeeded", "retried", (page, path) => page.send("POST", `${path}/retry`)],
+  ["Cancel", CANCEL, hasEnded, "cancelled", (page, path) => page.send("DELETE", path), "danger"],
+];
+const askCancel = (page, number, apply) => ask(page, `Cancel ${some(number, "job")}?`, "Running transfers are stopped. Fetched bytes stay.", "Keep fetching", "Stop fetching", apply);
 const createAction = (page) => action(CREATE, "New job…", async () => newJob(page), "main");
 
-// For a token that cannot list the jobs: each is opened by its ID.
-function singleJobs(page) {
-  const open = form("form.filters", async ({ job = "" }) => { location.hash = `/jobs/${encodeURIComponent(job)}`; }, textField("Job ID", "job", { required: true }), submitButton("Open"));
-  return [heading("Jobs"), grid(panel("Open a job", { tools: createAction(page) }, make("p.muted", "The token permits single jobs, but no list of jobs."), open))];
-}
-
 export function jobsPage(page) {
-  if (!session.can("GET /v1/jobs")) return singleJobs(page);
   const pick = selectField("State", "state", [["", "any"], ...STATES], page.query.get("state"));
   pick.addEventListener("change", ({ target: { value } }) => {
     page.set({ state: value, page: null, cursor: null });
@@ -42,21 +42,14 @@ export function jobsPage(page) {
   const list = listPanel(page, "Jobs", {
     path: "/v1/jobs", query: () => ({ state: page.query.get("state"), total: !session.access.assetPrefixes }), columns: columns(), key: (job) => job.jobId, empty: "There are no such jobs.",
     tools: [pick, createAction(page)], live: true,
-    actions: [
-      ["Pause", CHANGE, (items) => change(items, hasEnded, "paused", ({ jobId }) => page.send("PATCH", `/v1/jobs/${jobId}`, { state: "paused" }))],
-      ["Resume", CHANGE, (items) => change(items, (job) => job.state !== "paused", "resumed", ({ jobId }) => page.send("PATCH", `/v1/jobs/${jobId}`, { state: "queued" }))],
-      ["Retry", RETRY, (items) => change(items, (job) => !hasEnded(job) || job.state === "succeeded", "retried", ({ jobId }) => page.send("POST", `/v1/jobs/${jobId}/retry`))],
-      ["Cancel…", CANCEL, async (items) => ask(page, `Cancel ${some(items.length, "job")}?`, "Their running transfers are stopped. Fetched bytes stay.", "Keep the jobs", "Cancel the jobs",
-        () => change(items, hasEnded, "cancelled", ({ jobId }) => page.send("DELETE", `/v1/jobs/${jobId}`))), "danger"],
-    ],
+    actions: CHANGES.map(([text, needs, isOther, done, change, kind]) => [text, needs, (items) => {
+      // Jobs that the change is not for are left out.
+      const wanted = items.filter((job) => !isOther(job));
+      if (wanted.length < items.length) announce(`${some(items.length - wanted.length, "job")} cannot be ${done}.`, "warn");
+      const apply = () => forEach(wanted, "job", done, ({ jobId }) => change(page, `/v1/jobs/${jobId}`)).then(() => list.load());
+      return kind ? askCancel(page, wanted.length, apply) : apply();
+    }, kind]),
   });
-  // Jobs that the change is not for are left out.
-  const change = async (items, isOther, done, operation) => {
-    const wanted = items.filter((job) => !isOther(job));
-    if (wanted.length < items.length) announce(`${some(items.length - wanted.length, "job")} cannot be ${done}.`, "warn");
-    await forEach(wanted, "job", done, operation);
-    return list.load();
-  };
   page.on("jobs", ({ job, type }) => {
     if (list.items.some(({ jobId }) => jobId === job.jobId)) list.put(job);
     else if (type === "state" && list.isFirst()) list.load();
@@ -67,16 +60,13 @@ export function jobsPage(page) {
 export function jobPage(page) {
   const path = `/v1/jobs/${page.argument}`;
   const [bar, problem, summary, title] = [make("p"), make("p.problem"), facts(), heading("Job", link("#/jobs", "Jobs"))];
-  const act = async (method, tail, body) => {
-    show(await page.send(method, path + tail, body));
+  const apply = async (answer) => {
+    show(await answer);
     page.update();
   };
-  const pause = action(CHANGE, "Pause", () => act("PATCH", "", { state: "paused" }));
-  const resume = action(CHANGE, "Resume", () => act("PATCH", "", { state: "queued" }));
-  const change = action(CHANGE, "Change…", async () => changeJob(page, await page.get(path), act));
-  const retry = action(RETRY, "Retry", () => act("POST", "/retry"));
-  const cancel = action(CANCEL, "Cancel", async () => ask(page, "Cancel this job?", "Its running transfers are stopped. Fetched bytes stay.", "Keep the job", "Cancel the job", () => act("DELETE", "")), "danger");
-  const jobPanel = panel("Progress", { tools: [pause, resume, change, retry, cancel] }, bar, problem, summary.element);
+  const controls = CHANGES.map(([text, needs, isOther, , call, kind]) => [action(needs, text, async () => (kind ? askCancel(page, 1, () => apply(call(page, path))) : apply(call(page, path))), kind), isOther]);
+  controls.push([action(CHANGE, "Change…", async () => changeJob(page, await page.get(path), (body) => apply(page.send("PATCH", path, body)))), hasEnded]);
+  const jobPanel = panel("Progress", { tools: controls.map(([control]) => control) }, bar, problem, summary.element);
   const causes = table("Causes of failures", [...numbers("items"), ["Cause", "line", ({ cause }) => oneLine(cause)], ...words("code"), ["First item", "wide", ({ firstItem }) => keyText(firstItem)]],
     ({ cause }) => cause, "No item has failed.");
   const causePanel = panel("Causes of failures", {}, causes.element);
@@ -95,10 +85,7 @@ export function jobPage(page) {
     replace(bar, state(job), progress(job));
     setText(problem, job.error?.message ?? "");
     summary.update(pick(job, session.hasFleet ? `${SUMMARY} node` : SUMMARY));
-    if (retry) retry.disabled = !hasEnded(job) || job.state === "succeeded";
-    for (const button of [cancel, change]) if (button) button.disabled = hasEnded(job);
-    if (pause) pause.hidden = hasEnded(job) || job.state === "paused";
-    if (resume) resume.hidden = job.state !== "paused";
+    for (const [control, isOther] of controls) if (control) control.disabled = isOther(job);
     if (known === failures(job)) return;
     known = failures(job);
     loadCauses();
@@ -115,7 +102,7 @@ export function jobPage(page) {
 
 async function readCauses(page, path) {
   const causes = new Map();
-  const { items } = await scan(page, `${path}/items`, {}, (item) => item.error, Infinity, MOST_PAGES);
+  const { items } = await scan(page, `${path}/items`, {}, (item) => item.error, 100_000);
   for (const { error, ...item } of items) {
     const cause = causes.get(error.message) ?? { cause: error.message, code: error.code, items: 0, firstItem: target(item) };
     cause.items += 1;
@@ -143,7 +130,7 @@ export function newJob(page, ids = [], targets = "") {
 // Asks for another priority and other limits of an unfinished job.
 function changeJob(page, job, act) {
   const local = (at) => new Date(Date.parse(at) - new Date(at).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
-  dialog(page, "Change this job", "Change the job", async ({ priority, ...limits }) => act("PATCH", "", { priority, ...jobLimits(limits) }),
+  dialog(page, "Change this job", "Change the job", async ({ priority, ...limits }) => act({ priority, ...jobLimits(limits) }),
     pair(selectField("Priority", "priority", ["normal", "low", "high"], job.priority), numberField("Maximum rate, MiB/s", "rate", { least: 0.001, value: job.maxBytesPerSecond ? job.maxBytesPerSecond / 2 ** 20 : "" })),
     pair(textField("Deadline", "deadline", { type: "datetime-local", value: job.deadlineAt ? local(job.deadlineAt) : "" })));
 }

@@ -19,7 +19,7 @@ import { requestsPage } from "./requests.js";
 const PAGES = {
   overview: [[overviewPage, "GET /v1/stats", "GET /v1/stats/history", "GET /v1/stats/live", "GET /v1/stats/top", "GET /v1/policy", "GET /v1/events", "GET /v1/assets/usage"]],
   assets: [[assetsPage, "GET /v1/assets"], [assetPage, "GET /v1/assets/{assetId}", "GET /v1/assets/{assetId}/map"]],
-  jobs: [[jobsPage, "GET /v1/jobs/{jobId}"], [jobPage, "GET /v1/jobs/{jobId}", "GET /v1/jobs/{jobId}/items"]],
+  jobs: [[jobsPage, "GET /v1/jobs"], [jobPage, "GET /v1/jobs/{jobId}", "GET /v1/jobs/{jobId}/items"]],
   fills: [[fillsPage, "GET /v1/fills"]],
   requests: [[requestsPage, "GET /v1/requests"]],
   readers: [[readersPage, "GET /v1/tokens"]],
@@ -204,7 +204,7 @@ leave.addEventListener("click", () => {
   session.end();
   showSignIn();
 });
-session.share(() => showSignIn("You have signed out in another tab."));
+session.share(() => showSignIn());
 document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   main.focus();

@@ -1,15 +1,14 @@
 // Origins: the list, and one origin with circuits, latency, traffic, credentials and settings.
 import { session } from "./api.js";
 import { make, replace } from "./dom.js";
-import { ago, count, duration, moment, pick } from "./format.js";
-import { originForm, SAVE, SAVE_NEW } from "./originform.js";
-import { circuitItems } from "./overview.js";
+import { ago, before, count, duration, moment, pick, some } from "./format.js";
+import { originForm, SAVE, SAVE_NEW } from "./settings.js";
 import { action, announce, ask, badge, facts, grid, heading, link, listPanel, numbers, oneLine, panel } from "./view.js";
 
 const STATES = ["closed", "halfOpen", "open"];
 const stateOf = ({ addresses }) => STATES[Math.max(...addresses.map(({ state }) => STATES.indexOf(state)))];
-// The latest failure of all servers of an origin.
 const lastFailure = ({ addresses }) => addresses.map((each) => each.lastFailure).filter(Boolean).sort((one, two) => one.secondsAgo - two.secondsAgo)[0];
+const figuresOf = ({ requests, bytes, firstByteSeconds, fills, ...stats }) => ({ ...fills, ...stats, requests: requests.total, upstreamBytes: bytes.upstream, ...firstByteSeconds });
 const originLink = (name) => link(`#/origins/${encodeURIComponent(name)}`, name);
 const stateBadge = (state) => badge(state === "halfOpen" ? "half open" : state, { open: "bad", halfOpen: "warn", closed: "good" }[state]);
 
@@ -17,17 +16,14 @@ export function originsPage(page) {
   const list = listPanel(page, "Origins", {
     read: async () => {
       const [{ items }, { origins }] = await Promise.all([page.get("/v1/origins"), page.get("/v1/stats")]);
-      const stats = new Map(origins.map((each) => [each.origin, each]));
-      return items.map((origin) => {
-        const { requests, bytes: sizes, byteHitRatio, firstByteSeconds, fills, credentials } = stats.get(origin.name) ?? {};
-        return { ...origin, requests: requests?.total, upstreamBytes: sizes?.upstream, byteHitRatio, p95: firstByteSeconds?.p95, failed: fills && fills.failed + fills.timedOut, credentials, failure: lastFailure(origin) };
-      });
+      const stats = new Map(origins.map((each) => [each.origin, figuresOf(each)]));
+      return items.map((origin) => ({ ...origin, ...stats.get(origin.name), failure: lastFailure(origin) }));
     },
-    seconds: 5, live: true, find: ({ name, baseURL, mirrors }) => [name, baseURL, ...mirrors].join(" "), key: ({ name }) => name, empty: "No origin is mounted.", tools: [reloadAction(page), action(SAVE_NEW, "New origin…", () => originForm(page), "main")],
+    seconds: 5, find: ({ name, baseURL }) => `${name} ${baseURL}`, key: ({ name }) => name, empty: "No origin is mounted.", tools: [reloadAction(page), action(SAVE_NEW, "New origin…", () => originForm(page), "main")],
     columns: [
       ["Name", "name", ({ name }) => originLink(name), "name"], ["Circuit", "", (origin) => stateBadge(stateOf(origin)), (origin) => STATES.indexOf(stateOf(origin))], ["Base URL", "wide", ({ baseURL }) => baseURL, "baseURL"],
       ...numbers("requests byteHitRatio upstreamBytes"), ["First byte, p95", "number", ({ p95 }) => duration(p95), "p95"], ["Failed fills", "number", ({ failed }) => count(failed), "failed"],
-      ["Last failure", "", ({ failure }) => failure && `${failure.cause}, ${ago(new Date(Date.now() - failure.secondsAgo * 1000))}`, ({ failure }) => failure && -failure.secondsAgo],
+      ["Last failure", "", ({ failure }) => failure && `${failure.cause}, ${ago(before(failure.secondsAgo))}`, ({ failure }) => failure && -failure.secondsAgo],
       ["Credentials", "", ({ credentials }) => credentials && badge(credentials.kind, credentials.error || credentials.stale ? "bad" : "good")],
     ],
   });
@@ -36,9 +32,17 @@ export function originsPage(page) {
 
 const reloadAction = (page) => action("POST /v1/configuration/reload", "Reload the configuration", async () => {
   const { changed, needsRestart } = await page.send("POST", "/v1/configuration/reload");
-  announce(`The configuration and the files with tokens were read. Changed: ${changed.join(", ") || "nothing"}.${needsRestart.length ? ` A restart is needed for ${needsRestart.join(", ")}.` : ""}`);
+  announce(`The configuration was read. Changed: ${changed.join(", ") || "nothing"}.${needsRestart.length ? ` A restart is needed for ${needsRestart.join(", ")}.` : ""}`);
   page.update();
 });
+
+// A server or one of its addresses, with its state and its last failure.
+function serverItem({ url, address, state, failuresInARow, probeInSeconds, lastFailure: failure }) {
+  const detail = [failuresInARow > 0 && `${some(failuresInARow, "failure")} in a row`, probeInSeconds !== null && probeInSeconds !== undefined && `next probe in ${duration(Math.ceil(probeInSeconds))}`,
+    failure && `${some(failure.count, "failure")} in all, the last ${ago(before(failure.secondsAgo))} with ${failure.cause}`].filter(Boolean).join(", ");
+  const kind = { open: "bad", closed: failuresInARow ? "warn" : "good", healthy: "good" }[state] ?? "warn";
+  return make("li", badge(url ? `circuit ${state === "halfOpen" ? "half open" : state}` : state, kind), `${url ?? address}${detail && `: ${detail}`}`, oneLine(failure?.message));
+}
 
 const UNMOUNT = "DELETE /v1/origins/{name}";
 
@@ -50,8 +54,8 @@ const unmount = (page, name) => ask(page, `Unmount the origin ${name}?`, "Its as
 
 export function originPage(page) {
   const name = decodeURIComponent(page.argument);
-  const [circuits, figures, account, settings, failures] = [make("ul"), facts(), facts(), facts(), make("div")];
-  const state = panel("State", { tools: [session.can("GET /v1/requests") && link(`#/requests?origin=${page.argument}`, "Requests"), session.can("GET /v1/assets") && link(`#/assets?origin=${page.argument}`, "Assets")] }, circuits, failures, figures.element);
+  const [circuits, figures, account, settings] = [make("ul"), facts(), facts(), facts()];
+  const state = panel("State", { tools: [session.can("GET /v1/requests") && link(`#/requests?origin=${page.argument}`, "Requests"), session.can("GET /v1/assets") && link(`#/assets?origin=${page.argument}`, "Assets")] }, circuits, figures.element);
   const accountPanel = panel("Credentials", { tools: [action(SAVE, "Rotate…", () => originForm(page, name, ["Credentials"])), reloadAction(page)] }, account.element);
   page.every(5, state, async () => {
     const [origin, { origins }] = await Promise.all([page.get(`/v1/origins/${page.argument}`), page.get("/v1/stats")]);
@@ -59,13 +63,9 @@ export function originPage(page) {
   });
 
   function show(origin, stats) {
-    const items = stats?.circuit ? circuitItems(name, stats.circuit) : [["", "no circuit breaker", origin.baseURL]];
-    replace(circuits, items.map(([kind, title, text]) => make("li", badge(title, kind), text)));
-    const messages = origin.addresses.flatMap((address) => [address, ...(address.resolved ?? [])]).filter((each) => each.lastFailure?.message);
-    replace(failures, messages.map((each) => oneLine(`${each.url ?? each.address}: ${each.lastFailure.message}`)));
-    const { p50, p95, p99 } = stats?.firstByteSeconds ?? {};
-    const counts = { ...stats?.fills, ...stats, requests: stats?.requests.total, upstreamBytes: stats?.bytes.upstream };
-    figures.update({ "First byte, p50": duration(p50), "First byte, p95": duration(p95), "First byte, p99": duration(p99), ...pick(counts, "requests byteHitRatio upstreamBytes failed timedOut retried") });
+    replace(circuits, origin.addresses.flatMap((address) => [address, ...(address.resolved ?? [])]).map(serverItem));
+    const counts = stats ? figuresOf(stats) : {};
+    figures.update({ ...Object.fromEntries(["p50", "p95", "p99"].map((each) => [`First byte, ${each}`, duration(counts[each])])), ...pick(counts, "requests byteHitRatio upstreamBytes failed timedOut retried") });
     accountPanel.element.hidden = !stats?.credentials && !origin.credentialsFile && !Object.keys(origin.headers).length;
     const { kind, expiresAt, refreshedAt, stale, refreshes, error } = stats?.credentials ?? {};
     account.update({

@@ -1,11 +1,11 @@
-// Overview: traffic by second, hit ratio, disk, health, most requested assets.
-import { make, replace, setStyle, setText } from "./dom.js";
+// Overview: problems, traffic by second, hit ratio, disk, most requested assets.
+import { make, setStyle, setText } from "./dom.js";
 import { seriesChart } from "./draw.js";
 import { bytes, count, dated, duration, percent, rate, some } from "./format.js";
 import { live } from "./live.js";
 import { problemPanel } from "./problems.js";
 import { usagePanel } from "./usage.js";
-import { assetLink, badge, button, grid, heading, meter, numbers, panel, table } from "./view.js";
+import { assetLink, button, grid, heading, meter, numbers, panel, table } from "./view.js";
 
 const DAY = { seconds: 86_400, step: 300 };
 const TRAFFIC = [["clients, from the cache", "a", "area"], ["clients, after a fetch", "b", "area"], ["from upstreams", "c", "below"]];
@@ -28,12 +28,11 @@ export function overviewPage(page) {
   const trafficPanel = panel("Traffic", { tools: spans }, traffic.element, day.element);
   const disk = diskView();
   const diskPanel = panel("Disk", { size: "half" }, disk.element);
-  const health = make("ul");
   const top = table("Most requested assets", [
     ["Asset", "wide", assetLink], ...numbers("requests servedBytes"),
     ["From the cache", "", ({ byteHitRatio }) => meter(byteHitRatio)],
   ], (item) => item.assetId, "No asset was requested since the start.");
-  const topPanel = panel("Most requested assets", { size: "half" }, top.element);
+  const topPanel = panel("Most requested assets", {}, top.element);
 
   const showSeconds = () => {
     const { seconds } = live;
@@ -58,8 +57,6 @@ export function overviewPage(page) {
     else tiles[3].show(savedCost.toFixed(2), `${bytes(saved)} at ${price} per GB`);
     showSeconds();
     disk.update(stats.store, policy);
-    const items = await healthItems(page, stats);
-    replace(health, items.map(([kind, name, text]) => make("li", badge(name, kind), text)));
   });
   page.every(60, trafficPanel, async () => {
     const { items } = await page.get("/v1/stats/history", { windowSeconds: DAY.seconds, stepSeconds: DAY.step });
@@ -67,7 +64,7 @@ export function overviewPage(page) {
   });
   page.every(10, topPanel, async () => top.update((await page.get("/v1/stats/top", { limit: 8 })).items));
   return [heading("Overview"), grid(problemPanel(page), { element: make("dl.tiles", tiles.map(({ element }) => element)) }, trafficPanel,
-    panel("Requests per second", { size: "half" }, requests.element), panel("Time to first byte", { size: "half" }, firstByte.element), diskPanel, panel("Health", { size: "half" }, health), topPanel, usagePanel(page))];
+    panel("Requests per second", { size: "half" }, requests.element), panel("Time to first byte", { size: "half" }, firstByte.element), topPanel, diskPanel, usagePanel(page))];
 }
 
 function makeTile(name) {
@@ -94,22 +91,4 @@ function diskView() {
       setText(rest, `${some(assets, "asset")}, ${some(extents, "range")}, ${bytes(freeDiskBytes)} free on the disk`);
     },
   };
-}
-
-// Items are [kind, name, text].
-async function healthItems(page, { origins, failingServers, store, integrity }) {
-  const items = [await page.get("/health/ready").then(({ detail }) => [detail ? "warn" : "good", "ready", detail ?? "The service accepts requests."], (error) => ["bad", "not ready", error.message])];
-  for (const { origin, circuit } of origins) if (circuit) items.push(...circuitItems(origin, circuit));
-  for (const server of failingServers) items.push(...circuitItems("(url)", server));
-  if (store.damaged) items.push(["bad", "damaged", "The catalog was damaged; counts may be out of date."]);
-  if (integrity.badBlocks) items.push(["warn", "corrupt", `${some(integrity.badBlocks, "block")} with a wrong checksum`]);
-  return items;
-}
-
-export function circuitItems(origin, circuit) {
-  return [circuit, ...(circuit.mirrors ?? [])].map(({ url, state, failuresInARow, probeInSeconds, lastFailure }) => {
-    const detail = state !== "closed" ? `, next probe in ${duration(Math.ceil(probeInSeconds ?? 0))}` : failuresInARow ? `, ${some(failuresInARow, "failure")} in a row` : "";
-    const cause = detail && lastFailure ? `, the last with ${lastFailure.cause}` : "";
-    return [state === "open" ? "bad" : detail ? "warn" : "good", `circuit ${state === "halfOpen" ? "half open" : state}`, `${origin}: ${url}${detail}${cause}`];
-  });
 }

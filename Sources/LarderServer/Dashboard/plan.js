@@ -62,7 +62,6 @@ function planReport(plan, entries) {
   return [make("p", `The dry run selected ${numbers(plan)}. Nothing is removed yet.`), keyList(entries, plan.assets)];
 }
 
-// Keys with their bytes; `total` is the number of all.
 export function keyList(entries, total) {
   const items = entries.slice(0, SHOWN).map(({ key, bytes: size }) => make("li", make("span.mono", { title: key }, decoded(key)), ` ${bytes(size)}`));
   return make("ul.scroll", { tabindex: 0 }, items, total > items.length && make("li", `and ${count(total - items.length)} more`));

@@ -3,12 +3,17 @@ import { make, setText } from "./dom.js";
 import { curveChart } from "./draw.js";
 import { bytes, duration, percent, pick, some } from "./format.js";
 import { keyList, twoSteps } from "./plan.js";
-import { action, announce, assetLink, badge, checkField, facts, form, grid, heading, listPanel, meter, numberField, numbers, pair, panel, selectField, submitButton, table, textField, words } from "./view.js";
+import { changes, control } from "./settings.js";
+import { action, announce, assetLink, badge, checkField, facts, form, grid, heading, listPanel, meter, numberField, numbers, panel, submitButton, table, textField, words } from "./view.js";
 
 // All simulations have one colour, and a pattern each.
 const PATTERNS = { s3fifo: "k.k1", lru: "k.k2", sieve: "k.k3", lfuda: "k.k4", gdsf: "k.k5" };
 const LEAST_CAPACITY = 1 << 20;
 const GIB = 2 ** 30;
+const FIELDS = [
+  ["Capacity, GiB (empty: the disk)", "capacityBytes", "number", GIB], ["Algorithm", "algorithm", "choice", Object.keys(PATTERNS)], ["Low watermark, 0 to 1", "lowWatermark", "number"], ["High watermark, 0 to 1", "highWatermark", "number"],
+];
+const quotaFields = (tag) => [["guaranteed", "minBytes"], ["at most", "maxBytes"]].map(([text, name]) => [`${tag} ${text}, GiB`, `tagQuotas\t${tag}\t${name}`, "number", GIB]);
 const [PLAN, CHANGE] = ["POST /v1/policy/plans", "PATCH /v1/policy"];
 
 export function policyPage(page) {
@@ -32,33 +37,17 @@ export function policyPage(page) {
   return [heading("Policy"), grid(policyPanel, curvePanel(page), next, evictions, quotaPanel)];
 }
 
-const inGiB = (value) => (value === null ? "" : String(Number((value / GIB).toFixed(6))));
-const fromGiB = (value) => (value === undefined ? null : Math.round(value * GIB));
-
 // Asks for another policy. The plan tells which assets would leave.
 async function changePolicy(page) {
   const { document: policy, revision } = await page.get("/v1/policy", {}, { read: "revision" });
-  const tags = Object.entries(policy.tagQuotas);
-  const rows = [...tags, [null, { minBytes: 0, maxBytes: null }]].map(([tag, quota], index) => pair(
-    textField(tag === null ? "Tag of a new quota" : "Tag", `tag${index}`, { value: tag ?? "", readonly: tag !== null }), numberField("Guaranteed, GiB", `min${index}`, { value: inGiB(quota.minBytes || null) }), numberField("At most, GiB", `max${index}`, { value: inGiB(quota.maxBytes) })));
+  const quotas = Object.keys(policy.tagQuotas).flatMap(quotaFields);
+  const added = quotaFields("");
   let patch;
-  // Only the members that were changed, so that nothing is rounded.
-  const changed = (values) => {
-    const { capacity, algorithm, low, high } = values;
-    const differs = (value, old) => String(value ?? "") !== old;
-    const quotas = {};
-    [...tags, ["", { minBytes: 0, maxBytes: null }]].forEach(([old, { minBytes, maxBytes }], index) => {
-      const [tag, least, most] = ["tag", "min", "max"].map((each) => values[each + index]);
-      if (!tag || (old && !differs(least, inGiB(minBytes || null)) && !differs(most, inGiB(maxBytes)))) return;
-      quotas[tag] = least === undefined && most === undefined ? null : { minBytes: fromGiB(least) ?? 0, maxBytes: fromGiB(most) };
-    });
-    return {
-      ...(differs(capacity, inGiB(policy.capacityBytes)) && { capacityBytes: fromGiB(capacity) }), ...(algorithm !== policy.algorithm && { algorithm }),
-      ...(differs(low, String(policy.lowWatermark)) && { lowWatermark: low }), ...(differs(high, String(policy.highWatermark)) && { highWatermark: high }), ...(Object.keys(quotas).length && { tagQuotas: quotas }),
-    };
-  };
-  const prepare = async (values) => {
-    patch = changed(values);
+  const prepare = async ({ tag, ...values }) => {
+    patch = changes(policy, values, [...FIELDS, ...quotas]);
+    if (tag) patch.tagQuotas = { ...patch.tagQuotas, [tag]: changes({}, values, added).tagQuotas?.[""] ?? null };
+    // A quota without limits is none.
+    for (const [name, limits] of Object.entries(patch.tagQuotas ?? {})) if (limits && Object.values({ ...policy.tagQuotas[name], ...limits }).every((limit) => limit === null)) patch.tagQuotas[name] = null;
     if (!Object.keys(patch).length) return { lines: make("p", "Nothing was changed.") };
     const { freedBytes, assets, usedBytes, items } = await page.send("POST", "/v1/policy/plans", { policy: patch });
     const text = assets ? `${bytes(freedBytes)} of ${some(assets, "asset")} would leave the cache; ${bytes(usedBytes)} are used now.` : "No asset would leave the cache.";
@@ -69,9 +58,9 @@ async function changePolicy(page) {
     announce("The policy was changed.");
     page.update();
   };
+  const row = (fields) => fields.map((each) => control(policy, each));
   twoSteps(page, "Change the policy", "Show the plan", { prepare, commit },
-    pair(numberField("Capacity, GiB (empty: the disk)", "capacity", { value: inGiB(policy.capacityBytes), least: 0.015625 }), selectField("Algorithm", "algorithm", Object.keys(PATTERNS), policy.algorithm)),
-    pair(numberField("Low watermark, 0 to 1", "low", { value: policy.lowWatermark }), numberField("High watermark, 0 to 1", "high", { value: policy.highWatermark })), rows);
+    make("div.fields", row(FIELDS), row(quotas)), make("div.fields", textField("New quota for the tag", "tag"), row(added)));
 }
 
 // The curve in force, and curves of simulated algorithms.

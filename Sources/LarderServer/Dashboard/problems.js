@@ -1,10 +1,10 @@
 // Problems: those of now with their causes, then warnings, errors and changes of the readiness.
 import { session } from "./api.js";
 import { make, replace } from "./dom.js";
-import { ago, bytes, count, duration, moment, percent, some } from "./format.js";
+import { ago, before, bytes, count, duration, moment, percent, some } from "./format.js";
 import { badge, grid, heading, link, listPanel, oneLine, panel, words } from "./view.js";
 
-// Above this share of young bytes, what is evicted has hardly been used.
+// The share of young bytes among the evicted ones.
 const THRASHING = 0.2;
 const FULL = 0.95;
 // Tokens and signatures are renewed by people, the other credentials by the service.
@@ -19,40 +19,34 @@ async function findProblems(page) {
     part("GET /v1/origins", async () => (await page.get("/v1/origins")).items.flatMap(ofOrigin)),
     part("GET /v1/jobs", () => ofJobs(page, stats.jobs)),
     part("GET /v1/tokens", async () => (await page.get("/v1/tokens", { limit: 1000 })).items.flatMap(ofToken)),
-    part("GET /v1/configuration", async () => ofConfiguration(await page.get("/v1/configuration"))),
-    page.get("/health/ready").then(() => [], (error) => [{ level: "bad", what: "Not ready", hash: "#/problems", text: error.message }]),
+    page.get("/health/ready").then(({ detail }) => detail && { level: "warn", what: "Readiness", hash: "#/problems", text: detail }, ({ message: text }) => ({ level: "bad", what: "Readiness", hash: "#/problems", status: "not ready", text })),
   ]);
   return [...found.flat(), ...stats.failingServers.flatMap((server) => ofServer(server, "(url)", "#/requests?origin=(url)")), ...ofStats(stats)]
     .filter(Boolean).sort((one, two) => (one.level === "bad" ? 0 : 1) - (two.level === "bad" ? 0 : 1));
 }
 
-const since = (seconds) => new Date(Date.now() - seconds * 1000).toISOString();
-
 function ofServer({ url, state, failuresInARow, lastFailure, resolved = [] }, name, hash) {
-  const isFailing = state !== "closed" || failuresInARow > 0;
-  const server = isFailing && {
-    level: state === "open" ? "bad" : "warn", what: `Origin ${name}`, hash, status: lastFailure?.cause, at: lastFailure && since(lastFailure.secondsAgo), count: lastFailure?.count,
-    text: `${url}: ${some(failuresInARow, "failure")} in a row${state === "closed" ? "" : `, the circuit is ${state === "open" ? "open" : "half open"}`}. ${lastFailure?.message ?? ""}`,
-  };
-  return [server, ...resolved.filter((each) => each.state !== "healthy").map(({ address, lastFailure: failure }) => ({
-    level: "warn", what: `Origin ${name}`, hash, status: failure?.cause, at: failure && since(failure.secondsAgo), count: failure?.count, text: `The address ${address} is suspect. ${failure?.message ?? ""}`,
-  }))];
+  const line = (level, failure, text) => ({ level, what: `Origin ${name}`, hash, status: failure?.cause, at: failure && before(failure.secondsAgo), count: failure?.count, text: `${text}. ${failure?.message ?? ""}` });
+  const circuit = { open: ", the circuit is open", halfOpen: ", the circuit is half open" }[state] ?? "";
+  return [
+    (circuit || failuresInARow > 0) && line(state === "open" ? "bad" : "warn", lastFailure, `${url}: ${some(failuresInARow, "failure")} in a row${circuit}`),
+    ...resolved.filter((each) => each.state !== "healthy").map((each) => line("warn", each.lastFailure, `The address ${each.address} is suspect`)),
+  ];
 }
 
 const originHash = (name) => `#/origins/${encodeURIComponent(name)}`;
 const ofOrigin = ({ name, addresses }) => addresses.flatMap((address) => ofServer(address, name, originHash(name)));
 
 async function ofJobs(page, counts) {
-  const states = [["failed", "bad"], ["timedOut", "bad"], ["running", "warn"], ["queued", "warn"]].filter(([state]) => counts[state] > 0);
-  const rows = await Promise.all(states.map(async ([state, level]) => {
-    const hasEnded = level === "bad";
+  const rows = await Promise.all(["failed", "timedOut", "running", "queued"].filter((state) => counts[state] > 0).map(async (state) => {
+    const hasEnded = ["failed", "timedOut"].includes(state);
     const { items } = await page.get("/v1/jobs", { state, limit: hasEnded ? SHOWN : 200 });
-    const lines = items.filter((job) => hasEnded || job.itemsWaiting || job.atRisk).map((job) => ({
-      level, what: `Job ${job.label ?? job.jobId.slice(0, 12)}`, hash: `#/jobs/${job.jobId}`, status: hasEnded ? state : job.itemsWaiting ? "waiting" : "at risk", at: job.finishedAt ?? job.startedAt, count: job.itemsFailed + job.itemsTimedOut + (hasEnded ? 0 : job.itemsWaiting),
-      text: job.error?.message ?? (job.itemsWaiting ? `${some(job.itemsWaiting, "item")} of ${count(job.itemsTotal)} wait.` : "The job will probably miss its deadline."),
+    const lines = items.filter((job) => hasEnded || job.itemsWaiting || job.atRisk).map(({ jobId, label, itemsWaiting, itemsTotal, itemsFailed, itemsTimedOut, error, ...job }) => ({
+      level: hasEnded ? "bad" : "warn", what: `Job ${label ?? jobId.slice(0, 12)}`, hash: `#/jobs/${jobId}`, status: hasEnded ? state : itemsWaiting ? "waiting" : "at risk", at: job.finishedAt ?? job.startedAt, count: itemsFailed + itemsTimedOut + itemsWaiting,
+      text: error?.message ?? (itemsWaiting ? `${some(itemsWaiting, "item")} of ${count(itemsTotal)} wait.` : "The job will probably miss its deadline."),
     }));
     const rest = hasEnded ? counts[state] - items.length : 0;
-    return [...lines.slice(0, SHOWN), rest > 0 && { level, what: `${count(rest)} more jobs`, hash: `#/jobs?state=${state}`, status: state, count: rest, text: "They are in the list of jobs." }];
+    return [...lines.slice(0, SHOWN), rest > 0 && { level: "bad", what: `${count(rest)} more jobs`, hash: `#/jobs?state=${state}`, status: state, count: rest, text: "" }];
   }));
   return rows.flat();
 }
@@ -62,11 +56,6 @@ function ofToken({ id, state, expiresAt }) {
   if (state === "overridden" || rest > SOON) return [];
   return [{ level: rest < 0 ? "bad" : "warn", what: `Token ${id}`, hash: "#/readers?sort=Expires&order=asc", status: rest < 0 ? "expired" : "expires", at: expiresAt, text: rest < 0 ? "Requests with the token are refused." : `The token expires in ${duration(rest / 1000)}.` }];
 }
-
-const ofConfiguration = ({ error, needsRestart }) => [
-  error && { level: "bad", what: "Configuration", hash: "#/problems", status: "invalid", at: error.at, text: error.message },
-  needsRestart.length > 0 && { level: "warn", what: "Configuration", hash: "#/problems", status: "restart", count: needsRestart.length, text: `A restart is needed for ${needsRestart.join(", ")}.` },
-];
 
 function ofCredentials({ origin, credentials }) {
   if (!credentials) return null;
@@ -82,11 +71,11 @@ function ofStats({ origins, store, evictions, integrity }) {
   return [
     ...origins.map(ofCredentials),
     ...store.quotas.filter(({ usedRatio }) => usedRatio >= FULL).map(({ owner, usedRatio, cachedBytes, maxBytes }) => ({
-      level: usedRatio > 1 ? "bad" : "warn", what: `Quota of ${Object.values(owner)}`, hash: "#/policy", status: percent(usedRatio), text: `${bytes(cachedBytes)} of ${bytes(maxBytes)} are used: assets of this owner are evicted for new ones.`,
+      level: usedRatio > 1 ? "bad" : "warn", what: `Quota of ${Object.values(owner)}`, hash: "#/policy", status: percent(usedRatio), text: `${bytes(cachedBytes)} of ${bytes(maxBytes)} are used.`,
     })),
-    young > THRASHING && { level: "warn", what: "Disk", hash: "#/policy", status: "thrashing", count: evictions.count, text: `${percent(young)} of the evicted bytes had arrived within the hour before: the capacity is too small for the traffic.` },
-    store.damaged && { level: "bad", what: "Catalog", hash: "#/problems", status: "damaged", text: "The catalog was damaged; counts may be out of date." },
-    integrity.badBlocks > 0 && { level: "warn", what: "Disk", hash: "#/problems", status: "corrupt", count: integrity.badBlocks, text: `${some(integrity.badBlocks, "block")} had a wrong checksum and were fetched again.` },
+    young > THRASHING && { level: "warn", what: "Disk", hash: "#/policy", status: "thrashing", count: evictions.count, text: `${percent(young)} of the evicted bytes had arrived within the hour: the capacity is too small.` },
+    store.damaged && { level: "bad", what: "Catalog", hash: "#/problems", status: "damaged", text: "Counts may be out of date." },
+    integrity.badBlocks > 0 && { level: "warn", what: "Disk", hash: "#/problems", status: "corrupt", count: integrity.badBlocks, text: `${some(integrity.badBlocks, "block")} with a wrong checksum.` },
   ];
 }
 
@@ -106,8 +95,6 @@ export function problemPanel(page) {
 // Other events of this topic are log entries, too.
 const isShown = ({ type }) => ["warning", "error", "readiness"].includes(type);
 const level = ({ type, ready }) => (type !== "readiness" ? type : ready ? "ready" : "not ready");
-const message = (event) => event.message ?? (event.reasons.join(" ") || "The service accepts requests.");
-const details = (event) => Object.entries(event.metadata ?? {}).map(([name, value]) => `${name}=${value}`).join(" ");
 
 export function problemsPage(page) {
   const now = session.can("GET /v1/stats") && listPanel(page, "Problems now", {
@@ -118,8 +105,9 @@ export function problemsPage(page) {
     ],
   });
   const log = listPanel(page, "Warnings and errors", {
-    name: "log", read: async () => null, seconds: 0, live: true, find: (event) => `${level(event)} ${message(event)} ${details(event)}`, key: (event) => event.id, empty: "There are no warnings and no errors.",
-    columns: [...words("at"), ["Level", "", (event) => badge(level(event)), level], ["Message", "text", message], ["Details", "text mono", details]],
+    name: "log", read: async () => null, seconds: 0, live: true, key: (event) => event.id, empty: "There are no warnings and no errors.",
+    columns: [...words("at"), ["Level", "", (event) => badge(level(event)), level], ["Message", "text", (event) => event.message ?? (event.reasons.join(" ") || "The service accepts requests.")],
+      ["Details", "text mono", (event) => Object.entries(event.metadata ?? {}).map((pair) => pair.join("=")).join(" ")]],
   });
   page.events("health", log, (events) => log.fill(events.filter(isShown)));
   return [heading("Problems"), grid(now, log)];

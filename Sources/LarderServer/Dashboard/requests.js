@@ -8,16 +8,13 @@ const time = (title, name) => [title, "number", (request) => duration(request[na
 
 export function requestsPage(page) {
   const search = filters(page, "requests", textField("Trace, request or asset ID", "id", { value: page.query.get("id") }), Object.entries(FIELDS).map(([name, title]) => textField(title, name, { value: page.query.get(name) })));
-  return [heading("Requests"), search, grid(requestList(page, () => Object.fromEntries(Object.keys(FIELDS).map((name) => [name, page.query.get(name)])), page.query.get("id")))];
-}
-
-// The last requests; `id` is one of a trace, of a request or of an asset.
-export function requestList(page, query, id, name) {
+  const id = page.query.get("id");
+  const query = () => Object.fromEntries(Object.keys(FIELDS).map((name) => [name, page.query.get(name)]));
   // A traceparent has the ID of its trace in its second part.
   const wanted = id && (id.split("-").find((part) => ID.test(part)) ?? id).toLowerCase();
   const read = async () => (await scan(page, "/v1/requests", query(), (request) => [request.traceId, request.requestId, request.assetId].includes(wanted))).items;
-  return listPanel(page, "Requests", {
-    ...(id ? { read, seconds: 5 } : { path: "/v1/requests", query, seconds: 2 }), key: (request) => request.id, empty: id ? "None of the last 10,000 requests has this ID." : "No request meets the conditions.", live: true, name,
+  const list = listPanel(page, "Requests", {
+    ...(id ? { read, seconds: 5 } : { path: "/v1/requests", query, seconds: 2 }), key: (request) => request.id, empty: id ? "None of the last 10,000 requests has this ID." : "No request meets the conditions.", live: true,
     columns: [
       ...words("at"), ["Status", "", ({ status }) => badge(status, status < 400 ? "good" : "bad"), "status"], ["Result", "", ({ code, result }) => code ?? result, ({ code, result }) => code ?? result],
       ["Request", "wide", (request) => (request.assetId ? assetLink(request) : keyText(request.path)), ({ key, path }) => key ?? path], ["Range", "", ({ assetId, range }) => assetId && link(`#/fills?target=${assetId}&range=${range ?? ""}`, range ?? "all")],
@@ -25,4 +22,5 @@ export function requestList(page, query, id, name) {
       ["Trace", "", ({ traceId, requestId }) => (traceId ?? requestId) && link(`#/requests?id=${traceId ?? requestId}`, (traceId ?? requestId).slice(0, 8))],
     ],
   });
+  return [heading("Requests"), search, grid(list)];
 }

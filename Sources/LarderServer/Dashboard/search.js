@@ -3,7 +3,7 @@ import { decoded } from "./format.js";
 
 export const ID = /^[0-9a-f]{32}$/;
 
-// What a text can mean: the identifier of an asset, filters of the list of assets to be tried in turn, or a test of items.
+// The meaning of a text: an asset ID, filters of the list to be tried in turn, or a test of items.
 export function meaning(text) {
   if (ID.test(text)) return { id: text };
   if (/^https?:/i.test(text)) return ofURL(text);

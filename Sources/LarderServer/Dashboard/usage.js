@@ -1,10 +1,9 @@
 // The usage of the cache by groups, and of directories by those below them.
-import { make } from "./dom.js";
-import { keyLink, keyText, link, meter, numbers, panel, selectField, table } from "./view.js";
+import { make, replace } from "./dom.js";
+import { keyLink, link, meter, numbers, panel, selectField, table } from "./view.js";
 
 // Filters of the list of assets by grouping.
 const FILTERS = { origin: "origin", path: "find", tag: "tag" };
-const LEVELS = 7;
 
 export function usagePanel(page) {
   const by = selectField("By", "by", ["origin", "path", "tag", "type", "age"], page.query.get("usage") ?? "");
@@ -12,7 +11,7 @@ export function usagePanel(page) {
   const above = make("p.muted");
   const list = (text) => `#/assets?${FILTERS[chosen.value]}=${encodeURIComponent(text)}`;
   const name = ({ name: text }) => {
-    if (chosen.value === "path" && text.split("/").length - 2 <= LEVELS && text.endsWith("/")) return keyText(text, "a.key", { href: `#/overview?usage=path&below=${encodeURIComponent(text)}` });
+    if (chosen.value === "path") return keyLink(`#/overview?usage=path&below=${encodeURIComponent(text)}`, text);
     return FILTERS[chosen.value] && text ? keyLink(list(text), text) : text || "none";
   };
   const assets = ({ name: text }) => (chosen.value === "path" ? link(list(text), "Assets") : null);
@@ -21,7 +20,7 @@ export function usagePanel(page) {
   const load = page.every(15, used, async () => {
     const below = chosen.value === "path" ? page.query.get("below") : null;
     const { items, total } = await page.get("/v1/assets/usage", { by: chosen.value, prefix: below, limit: 12 });
-    above.replaceChildren(...(below ? [link("#/overview?usage=path", "All directories"), ` ${below}`] : []));
+    replace(above, below && [link("#/overview?usage=path", "All directories"), ` ${below}`]);
     shown.update(items.map((item) => ({ ...item, share: total.bytes ? item.bytes / total.bytes : 0 })));
   });
   chosen.onchange = () => {

@@ -22,13 +22,13 @@ export function panel(title, { tools, size = "full" }, ...content) {
 export const numbers = (names, kind = "number") => names.split(" ").map((name) => [fieldLabel(name), kind, (item) => show(name, item[name]), name]);
 export const words = (names) => numbers(names, "");
 
-// Columns are [title, class, content of an item, sort]; a click on a title calls `turn(sort)`. An update writes only the
+// Columns are [title, class, content of an item, sort]; a click on the title of one with `sort` calls `turn(title)`. An update writes only the
 // cells that differ.
 export function table(label, columns, key, empty, turn) {
   const rows = new Map();
   const body = make("tbody");
   const message = make("p.empty", "Loading…");
-  const heads = columns.map(([name, kind, , sort, head]) => make("th", { class: kind, scope: "col" }, head ?? (turn && sort ? make("button.sort", { type: "button", onclick: () => turn(sort) }, name) : name)));
+  const heads = columns.map(([name, kind, , sort, head]) => make("th", { class: kind, scope: "col" }, head ?? (turn && sort ? make("button.sort", { type: "button", onclick: () => turn(name) }, name) : name)));
   const cells = () => columns.map(([name, kind]) => make("td", { class: kind, "data-title": name }));
   return {
     element: make("div.table", make("table", { "aria-label": label }, make("thead", make("tr", heads)), body), message),
@@ -45,28 +45,23 @@ export function table(label, columns, key, empty, turn) {
       message.hidden = items.length > 0;
     },
     // Marks the column that the rows are sorted by.
-    mark: (sort, order) => columns.forEach(([, , , own], index) => { heads[index].ariaSort = own && own === sort ? `${order}ending` : null; }),
+    mark: (title, order) => columns.forEach(([name], index) => { heads[index].ariaSort = title && name === title ? `${order}ending` : null; }),
   };
 }
 
-const PAGE = 50;
-const compare = (left, right) => (typeof left === "number" && typeof right === "number" ? left - right : String(left).localeCompare(String(right), "en", { numeric: true }));
-const valueOf = (item, sort) => (typeof sort === "function" ? sort(item) : item[sort] ?? item[`${sort}At`]);
+const [PAGE, MOST_PAGES] = [50, 100];
+const compare = (left, right) => (typeof left === "number" ? left - right : String(left).localeCompare(right, "en", { numeric: true }));
 
 // Items without a value come last.
 function sorted(items, sort, order) {
-  const sign = order === "asc" ? 1 : -1;
-  const values = new Map(items.map((item) => [item, valueOf(item, sort) ?? null]));
-  return [...items].sort((one, two) => {
-    const [left, right] = [values.get(one), values.get(two)];
-    return left === null || right === null ? (left === null) - (right === null) : sign * compare(left, right);
-  });
+  const value = (item) => (typeof sort === "function" ? sort(item) : item[sort] ?? item[`${sort}At`]) ?? null;
+  const known = items.filter((item) => value(item) !== null).sort((left, right) => compare(value(left), value(right)));
+  return [...(order === "asc" ? known : known.reverse()), ...items.filter((item) => value(item) === null)];
 }
 
-// A panel with a list: one page at a time of a list of the API (`path`, `query`), or of all items that `read` returns.
-// Search, order and page are in the URL; `name` tells several lists of one page apart. `find` is the text of an item for
-// the search of a list that is read as a whole. `isSorted`: the API sorts; other lists of the API sort the rows of a page.
-// `actions` for selected rows are [text, operations of the API, function of the items, class]. A `live` list can be paused.
+// A panel with a list: pages of a list of the API (`path`, `query`), or of all items that `read` returns. Order, page and
+// search are in the URL, with the prefix `name`. `find` is the text of an item for the search among all items. Unless the API
+// sorts (`isSorted`), its lists are sorted by page. `actions` are [text, needs, function of the selected items, class].
 export function listPanel(page, title, { path, query, read, find, columns, key, empty, name = "", isSorted, actions = [], live, seconds = 10, above, tools, size, told }) {
   const param = (text) => (name ? `${name}-${text}` : text);
   const get = (text) => page.query.get(param(text));
@@ -75,20 +70,17 @@ export function listPanel(page, title, { path, query, read, find, columns, key, 
   const usable = actions.filter(([, needs]) => session.can(needs));
   const all = make("input", { type: "checkbox", "aria-label": "Select all rows", onchange: () => choose(all.checked ? rows : []) });
   const box = (item) => make("input", { type: "checkbox", "aria-label": "Select the row", onchange: ({ target }) => { chosen[target.checked ? "add" : "delete"](key(item)); showChosen(); } });
-  const ids = new Map(columns.map(([text, , , sort]) => [sort, typeof sort === "function" ? text : sort]));
-  const byId = (id) => [...ids].find((each) => each[1] === id)?.[0];
-  const turn = (sort) => {
-    const [, kind] = columns.find((column) => column[3] === sort);
-    const first = /number/.test(kind) ? "desc" : "asc";
-    const order = get("sort") === ids.get(sort) ? { asc: "desc", desc: "asc" }[get("order")] : first;
-    set({ sort: ids.get(sort), order, page: null, cursor: null });
+  const column = (wanted) => columns.find(([text]) => text === wanted) ?? [];
+  const turn = (wanted) => {
+    const isDown = get("sort") === wanted ? get("order") === "asc" : /number/.test(column(wanted)[1]);
+    set({ sort: wanted, order: isDown ? "desc" : "asc", page: null, cursor: null });
     return refresh();
   };
   const shown = table(title, [...(usable.length ? [["", "pick", box, null, all]] : []), ...columns], key, empty, turn);
-  const toolbar = make("div.chosen", { hidden: true }, make("span"), usable.map(([text, , operation, kind]) => button(text, () => operation(rows.filter((item) => chosen.has(key(item)))), kind)), button("Clear", async () => choose([])));
+  const toolbar = make("div.chosen", { hidden: true }, make("span"), usable.map(([text, , operation, kind]) => button(text, () => operation(rows.filter((item) => chosen.has(key(item)))), kind)));
   const number = () => Number(get("page") ?? 1);
   const cursors = page.memory;
-  const place = (at) => { const at_ = new URLSearchParams(page.query); [param("page"), param("cursor")].forEach((each) => at_.delete(each)); return `${name} ${at_} ${at}`; };
+  const place = (at) => [name, at, ...[...page.query].filter(([text]) => !/page$|cursor$/.test(text))].join(" ");
   const go = (at, cursor) => { set({ page: at > 1 ? at : null, cursor: at > 1 ? cursor : null }); return refresh(); };
   const refresh = () => (read ? render() : list.load());
   const back = button("Previous", async () => { const before = cursors.get(place(number() - 1)); return go(before || read ? number() - 1 : 1, before); });
@@ -112,14 +104,14 @@ export function listPanel(page, title, { path, query, read, find, columns, key, 
   }
   // Shows the items in the order of the URL, of a list that is read as a whole those of the page.
   function render() {
-    const [sort, order, text] = [byId(get("sort")), get("order"), find && get("find")?.toLowerCase()];
+    const [sort, order, text] = [column(get("sort"))[3], get("order"), find && get("find")?.toLowerCase()];
     let items = text ? list.items.filter((item) => find(item).toLowerCase().includes(text)) : list.items;
     if (sort && !isSorted) items = sorted(items, sort, order);
     const most = Math.max(1, Math.ceil(items.length / PAGE));
     const at = read ? Math.min(number(), most) : number();
     rows = read ? items.slice((at - 1) * PAGE, at * PAGE) : items;
     shown.update(rows);
-    shown.mark(sort, order);
+    shown.mark(sort && get("sort"), order);
     back.disabled = at === 1;
     forth.disabled = read ? at === most : next === null;
     const [sum, more] = [read ? (items.length > PAGE ? items.length : undefined) : total, sort && !isSorted && !read && (next !== null || at > 1)];
@@ -136,7 +128,7 @@ export function listPanel(page, title, { path, query, read, find, columns, key, 
   list.load = page.every(seconds, list, async () => {
     if (read) return list.fill(await read() ?? list.items);
     cursors.set(place(number()), get("cursor"));
-    const order = isSorted && { sort: get("sort"), order: get("order") };
+    const order = isSorted && { sort: column(get("sort"))[3], order: get("order") };
     const answer = await page.get(path, { limit: PAGE, cursor: get("cursor"), ...order, ...(await query?.()) });
     [next, total, list.items] = [answer.nextCursor, answer.total, answer.items];
     render();
@@ -145,10 +137,10 @@ export function listPanel(page, title, { path, query, read, find, columns, key, 
 }
 
 // All items of a list of the API that `match`, at most `most` of them; `isPart`: there can be more.
-export async function scan(page, path, query, match, most = 1000, pages = 100) {
+export async function scan(page, path, query, match, most = 1000) {
   const found = [];
   let [cursor, number] = [undefined, 0];
-  for (; cursor !== null && number < pages && found.length < most; number += 1) {
+  for (; cursor !== null && number < MOST_PAGES && found.length < most; number += 1) {
     const answer = await page.get(path, { ...query, limit: 1000, cursor });
     found.push(...answer.items.filter(match));
     cursor = answer.nextCursor;
@@ -156,7 +148,6 @@ export async function scan(page, path, query, match, most = 1000, pages = 100) {
   return { items: found.slice(0, most), isPart: cursor !== null || found.length > most };
 }
 
-// Runs the operation for each item, and tells the result.
 export async function forEach(items, noun, done, operation) {
   let [number, failure] = [0];
   for (const item of items) await operation(item).then(() => { number += 1; }, (error) => { failure = error; });
@@ -213,7 +204,7 @@ export const action = (needs, ...parts) => (session.can(needs) ? button(...parts
 // `value` is told to the form, in which Enter presses the first of several such buttons.
 export const submitButton = (text, value = "") => make(value ? "button" : "button.main", { type: "submit", value }, text);
 
-// A message ends with its page; `isNext`: with the page that opens now. An error stays until then, or until it is closed.
+// A message ends with its page; `isNext`: with the page that opens now.
 export function announce(text, kind = "good", isNext = false) {
   const item = make(`p.${kind}`, { "data-next": isNext }, text, make("button.quiet", { type: "button", "aria-label": "Close the message", onclick: () => item.remove() }, "×"));
   messages.append(item);
@@ -255,8 +246,7 @@ export function withinField(value) {
 export const checkField = (label, name, checked) => make("label.check", make("input", { type: "checkbox", name, checked }), label);
 export const pair = (...fields) => make("div.pair", fields);
 
-// Actions on tokens ask for the token again, so that an unattended tab or one that got its token from another tab cannot
-// give rights away. The service checks it.
+// Actions on tokens ask for the token again, so that an unattended tab gives no rights away. The service checks it.
 export const proofField = () => session.token && textField("Your access token again", "proof", { type: "password", required: true });
 export const proof = (values) => (values.proof ? { Authorization: `Bearer ${values.proof}` } : undefined);
 
