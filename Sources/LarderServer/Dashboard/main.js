@@ -66,7 +66,7 @@ class Page {
     const next = (isRepeated) => {
       if (this.signal.aborted) return null;
       if (running) isWanted ||= !isRepeated;
-      return (running ??= run(isRepeated));
+      return (running ??= run(isRepeated).then(goOn));
     };
     const run = async (isRepeated) => {
       clearTimeout(timer);
@@ -77,11 +77,10 @@ class Page {
         if (error.status === 401) showSignIn(EXPIRED);
         else if (!this.signal.aborted) target.show(error.message);
       }
+    };
+    const goOn = () => {
       running = null;
-      if (isWanted) {
-        isWanted = false;
-        return next();
-      }
+      if (isWanted) return next((isWanted = false));
       if (seconds && !this.signal.aborted) timer = setTimeout(next, seconds * 1000, true);
       return null;
     };

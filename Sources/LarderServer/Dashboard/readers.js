@@ -35,7 +35,6 @@ export function readersPage(page) {
       ["", "", ({ id, source }) => (source === "api" ? action(REVOKE, "Revoke…", async () => revoke(page, readers, id)) : null)],
     ],
   });
-  if (session.can("GET /v1/stats")) page.every(5, readers, async () => (await page.get("/v1/stats")).readers.forEach((each) => traffic.set(each.token, each)));
   return [heading("Readers"), grid(readers)];
 }
 
