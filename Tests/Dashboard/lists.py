@@ -176,7 +176,7 @@ def check_gone(stage, visit):
 
 
 def check_tabs(stage, visit):
-    """A second tab of a session gets the token from the first one; another session and content from the cache do not."""
+    """A second tab of a session gets the token from the first one; signing out ends both."""
     with visit(ADMIN) as view:
         expect(view.page.locator("#state")).to_have_text("Live")
         second = view.context.new_page()

@@ -111,7 +111,7 @@ def check_permissions(stage, visit):
     asset, job = stage.asset("part00.bin"), stage.job("part00.bin")
     fills = stage.job("slowest/large.bin")
     everything = stage.operations(ADMIN)
-    used = set(re.findall(r'"((?:GET|POST|PATCH|DELETE) /[^"]*)"', scripts(stage)))
+    used = set(re.findall(r'"((?:GET|POST|PUT|PATCH|DELETE) /[^"]*)"', scripts(stage)))
     assert used and used <= everything, f"the page names unknown operations: {used - everything}"
     for token, shown in SCOPES.items():
         permitted = stage.operations(token)
@@ -143,7 +143,7 @@ def scripts(stage):
     """The scripts of the page."""
     index = stage.call("GET", "/ui/main.js")[2].decode()
     names = ["main.js", *re.findall(r'"\./([\w-]+\.js)"', index)]
-    return "".join(stage.call("GET", f"/ui/{name}")[2].decode() for name in [*names, "plan.js"])
+    return "".join(stage.call("GET", f"/ui/{name}")[2].decode() for name in [*names, "plan.js", "settings.js"])
 
 
 def is_listed(call, operations):

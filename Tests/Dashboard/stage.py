@@ -37,6 +37,11 @@ document.title = "attack";
 report("ran");
 try { if (sessionStorage.getItem("larder.token")) report("token"); } catch { }
 try { if (parent.sessionStorage.getItem("larder.token")) report("parent"); } catch { }
+try {
+  const tabs = new BroadcastChannel(`larder ${new URL("/", location.href)}`);
+  tabs.onmessage = ({ data }) => data.token && report("channel");
+  tabs.postMessage({ isWanted: true });
+} catch { }
 fetch("/v1/assets").then((response) => response.ok && report("api")).catch(() => {});
 const frame = document.createElementNS("http://www.w3.org/1999/xhtml", "iframe");
 frame.src = "/ui/";
