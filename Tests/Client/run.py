@@ -867,6 +867,10 @@ def offline(stage):
     status = console.end()
     stage.check(status == 0 and " copied" in console.text and f"{FILES['film.mp4']} bytes" in console.text,
                 f"export: {status}", console.text)  # fmt: skip
+    for command in (["export", "/o/media/none.mp4", str(stage.directory / "none")], ["verify", "--repair"]):
+        # A directory without a store.
+        status, output, errors = stage.client.run(*command, "--data-directory", str(stage.directory), "--json")
+        stage.check(status in (1, 2) and not output and json.loads(errors)["error"]["code"] == "notFound", f"{command}: {status}", errors)
     status, output, errors = stage.client.run("verify", "--data-directory", str(store))
     stage.check(status == 0 and "\x1b" not in output + errors and "[" not in errors, "verify in a pipe", output + errors)
 

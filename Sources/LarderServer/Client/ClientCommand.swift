@@ -106,7 +106,7 @@ extension ClientCommand {
             do { try perform(client) } catch let error as ClientError { throw named?.explained(error, client) ?? error }
         } catch let error as ClientError {
             if error.kind == .interrupted { throw ExitCode(130) }
-            StandardError.write(service.json ? error.json.text + "\n" : error.text)
+            service.output.report(error)
             throw ExitCode(1)
         }
     }

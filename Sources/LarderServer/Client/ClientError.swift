@@ -12,6 +12,8 @@ struct ClientError: Error, Hashable {
         case foreign
         /// The user interrupted the command.
         case interrupted
+        /// A failure of this program, with a code of ``CacheError``.
+        case local(code: String)
         /// The service had nothing to change.
         case unchanged
         /// The command line is invalid.
@@ -44,6 +46,7 @@ struct ClientError: Error, Hashable {
             case .unreachable: (nil, "unreachable")
             case .foreign: (nil, "foreign")
             case .interrupted: (nil, "interrupted")
+            case .local(let code): (nil, code)
             case .unchanged: (nil, "unchanged")
             case .usage: (nil, "usage")
             }
@@ -55,6 +58,8 @@ struct ClientError: Error, Hashable {
         ]
     }
 
+    init(_ error: CacheError) { self.init(.local(code: error.code.name), error.sentence) }
+
     static let interrupted = ClientError(.interrupted, "The command was interrupted.")
 
     /// Whether the same call can succeed soon without any change.
@@ -62,7 +67,7 @@ struct ClientError: Error, Hashable {
         switch kind {
         case .unreachable: true
         case .problem(let status, _): [429, 502, 503, 504].contains(status)
-        case .foreign, .interrupted, .unchanged, .usage: false
+        case .foreign, .interrupted, .local, .unchanged, .usage: false
         }
     }
 }

@@ -20,6 +20,9 @@ struct OutputOptions: ParsableArguments {
             || zip(arguments, arguments.dropFirst()).contains { ["-o", "--output"].contains($0) && $1 == "json" }
     }
 
+    /// Prints an error on standard error in the selected format.
+    func report(_ error: ClientError) { StandardError.write(isJSON ? error.json.text + "\n" : error.text) }
+
     /// Prints the result in the selected format.
     func write(_ text: @autoclosure () -> String, json: @autoclosure () -> JSON) {
         print(isJSON ? json().text : text())

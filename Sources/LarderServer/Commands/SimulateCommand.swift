@@ -36,7 +36,7 @@ struct SimulateCommand: ParsableCommand {
                 for index in simulations.indices { simulations[index].play(read) }
             }
         } catch let error as TraceReader.Fault {
-            StandardError.write("larder: \(trace): \(error)\n")
+            output.report(ClientError(.local(code: "invalidTrace"), "\(trace): \(error)"))
             throw ExitCode(1)
         }
         output.write(Self.table(simulations), json: .array(simulations.map(\.json)))

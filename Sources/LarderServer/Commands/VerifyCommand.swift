@@ -27,7 +27,7 @@ struct VerifyCommand: AsyncParsableCommand {
         do throws(CacheError) {
             audit = try await Self.audit(settings, repairing: repair)
         } catch {
-            StandardError.write("larder: \(error.sentence)\n")
+            output.report(ClientError(error))
             throw ExitCode(2)
         }
         print(output.isJSON ? audit.json : audit.table)
@@ -88,7 +88,7 @@ struct ExportCommand: AsyncParsableCommand {
             let bytes = try copy(from: settings.dataDirectory, keys)
             output.write("\(bytes) bytes", json: ["bytes": .integer(bytes)])
         } catch {
-            StandardError.write("larder: \(error.sentence)\n")
+            output.report(ClientError(error))
             throw ExitCode.failure
         }
     }
