@@ -228,7 +228,7 @@ class Calls:
         order = self.models.OriginTestRequest
         test = self.call("testOrigin", "demo", body=order(path="one.bin"), kind="OriginTest")
         expect(test.outcome == "succeeded" and test.status == 206 and test.accepts_ranges, f"testOrigin: {test}")
-        settings = self.models.OriginChange(base_url=self.upstream.url)
+        settings = self.models.OriginChange(base_url=self.upstream.url, allow_private_addresses=True)
         test = self.call("testOrigin", "fresh", body=order(settings=settings, path="missing.bin"), kind="OriginTest")
         expect(test.outcome == "refused" and test.status == 404 and test.code == "upstreamRefused", f"testOrigin: {test}")
         settings.base_url = "http://127.0.0.1:9"
