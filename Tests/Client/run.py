@@ -320,7 +320,7 @@ def issued_tokens(stage):
     secret = output.strip()
     player = Client(stage.program, url, LARDER_TOKEN=secret).run
     service.call("GET", "/o/media/song.mp3", fields={"Range": "bytes=0-999"}, token=secret)
-    row = re.search(r"^player +1 +1000 B +0 B +100\.0 %$", run("readers")[1], re.M)
+    row = re.search(r"^player +1 +0 +1000 B +0 B +100\.0 %$", run("readers")[1], re.M)
     stage.check(row and run("readers", "-q")[1] == "player\n", "the traffic of the token", run("readers")[1])
     stage.equal(json.loads(run("readers", "--json")[1])["items"][0]["bytes"], 1000, "the traffic as JSON")
     stage.equal(player("assets")[0], 0, "a command with the token")
@@ -377,6 +377,12 @@ def origins(stage):
     stage.check(status == 1 and not output and error["code"] == "invalidField" and error["status"] == 422, "an error as JSON", errors)
     stage.equal(run("origins", "set", "extra", "retries")[0], USAGE, "a setting without a value")
     stage.check(run("origins", "delete", "extra")[0] == 0 and "extra" not in run("origins")[1], "delete")
+    status, output, errors = run("origins", "test", "media", "--path", "song.mp3", "--json")
+    stage.check(status == 0 and json.loads(output)["outcome"] == "succeeded", "a test of a mounted origin", output + errors)
+    status, output, errors = run("origins", "test", "media", "--path", "missing.mp4", "--json")
+    stage.check(status == 1 and json.loads(output)["status"] == 404 and not errors, "a test that fails", output + errors)
+    status, output, errors = run("origins", "test", "medai")
+    stage.check(status == 1 and "Did you mean media?" in errors and not output, "a test of an unknown origin", errors)
     down = Client(stage.program, f"http://127.0.0.1:{free_port()}").run("origins", "--json")
     stage.check(down[0] == 1 and json.loads(down[2])["error"]["code"] == "unreachable", "no service, as JSON", down[2])
 
@@ -386,6 +392,11 @@ def policy(stage):
     """The policy is shown and changed."""
     run = stage.client.run
     before = json.loads(run("policy", "--json")[1])
+    stage.service.ask("GET", "/o/media/song.mp3")
+    status, output, errors = run("policy", "set", "capacityBytes=16MiB", "--dry-run", "--json")
+    stage.check(status == 0 and json.loads(output)["usedBytes"] >= MIB, "a plan", output + errors)
+    stage.equal(run("policy", "set", "capacityBytes=1TiB", "--dry-run"), (0, "The change would evict nothing.\n", ""), "an idle plan")
+    stage.equal(json.loads(run("policy", "--json")[1]), before, "the policy after a plan")
     status, output, errors = run("policy", "set", "capacityBytes=2TiB", "highWatermark=0.9")
     stage.check(status == 0 and re.search(r"^capacityBytes +2199023255552$", output, re.M), "a change", output + errors)
     status, output, errors = run("policy")

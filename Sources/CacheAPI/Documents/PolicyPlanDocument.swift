@@ -43,16 +43,17 @@ package struct PolicyPlanRequest: Sendable {
 /// The `PolicyPlan` schema.
 package struct PolicyPlanDocument: Codable, Sendable {
     /// An asset that would lose bytes.
-    struct Entry: Codable, Sendable {
+    package struct Entry: Codable, Sendable {
         var assetId: AssetID
-        var key, origin: String
-        var bytes: Int64
-        var reason: String
+        package var key: String
+        var origin: String
+        package var bytes: Int64
+        package var reason: String
     }
 
-    var usedBytes, freedBytes: Int64
-    var assets: Int
-    var items: [Entry]
+    package var usedBytes, freedBytes: Int64
+    package var assets: Int
+    package var items: [Entry]
 }
 
 extension PolicyPlanDocument {

@@ -39,14 +39,14 @@ package struct OriginTestRequest: Sendable {
 
 /// The `OriginTest` schema.
 package struct OriginTestDocument: Codable, Sendable {
-    var outcome: String
-    var url, finalUrl: String
-    var status: Int?
-    var code, detail: String?
-    var acceptsRanges: Bool?
-    var contentLength: Int64?
-    var contentType, httpVersion: String?
-    var timings: TimingsDocument
+    package var outcome: String
+    package var url, finalUrl: String
+    package var status: Int?
+    package var code, detail: String?
+    package var acceptsRanges: Bool?
+    package var contentLength: Int64?
+    package var contentType, httpVersion: String?
+    package var timings: TimingsDocument
 }
 
 extension OriginTestDocument {

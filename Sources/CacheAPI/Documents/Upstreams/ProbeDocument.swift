@@ -36,7 +36,7 @@ extension ProbeDocument {
 
 /// The `Timings` schema.
 package struct TimingsDocument: Codable, Sendable {
-    var nameLookupSeconds, connectSeconds, tlsSeconds, firstByteSeconds, totalSeconds: Double?
+    package var nameLookupSeconds, connectSeconds, tlsSeconds, firstByteSeconds, totalSeconds: Double?
 }
 
 extension TimingsDocument {

@@ -2,11 +2,13 @@ import ArgumentParser
 import CacheAPI
 import CacheCore
 
-/// `larder origins`: lists, shows, changes and deletes the origins of a running service.
+/// `larder origins`: lists, shows, tests, changes and deletes the origins of a running service.
 struct OriginsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "origins", abstract: "List, show, change and delete origins.",
-        subcommands: [OriginsListCommand.self, OriginsSetCommand.self, OriginsDeleteCommand.self],
+        commandName: "origins", abstract: "List, show, test, change and delete origins.",
+        subcommands: [
+            OriginsListCommand.self, OriginsTestCommand.self, OriginsSetCommand.self, OriginsDeleteCommand.self,
+        ],
         defaultSubcommand: OriginsListCommand.self)
 
     static func path(_ name: String) -> String { "/v1/origins/" + ServiceRequest.encoded(name) }
@@ -53,6 +55,57 @@ struct OriginsListCommand: ClientCommand {
                 address["state"]?.string ?? "", failure ?? "none", index == 0 ? origin["from"]?.string ?? "" : "",
             ]
         }
+    }
+}
+
+/// `larder origins test`: sends one request to the upstream of an origin, or to one with settings that are not mounted.
+///
+/// Exit status 1 unless the upstream answers with success.
+struct OriginsTestCommand: ClientCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "test", abstract: "Send a request to the upstream of an origin.",
+        discussion: """
+            With settings, as for a new origin in `larder origins set`, these are tested and not mounted. Without settings \
+            the origin must be mounted. The exit status is 1 unless the upstream answers with success.
+            """)
+
+    @Argument(help: "Name of the origin.")
+    var name: String
+
+    @Argument(help: ArgumentHelp("Setting; repeatable.", valueName: "name=value"))
+    var settings: [String] = []
+
+    @Option(name: .long, help: ArgumentHelp("Path of a file below the origin, such as film.mp4.", valueName: "path"))
+    var path: String?
+
+    @OptionGroup var service: ServiceOptions
+
+    var needs: [String] { ["POST /v1/origins/{name}/test"] }
+
+    var named: NamedObject? { settings.isEmpty ? .origin(name) : nil }
+
+    func perform(_ client: ServiceClient) throws {
+        let body = JSON(present: [
+            "settings": settings.isEmpty ? nil : try Assignments.document(settings), "path": path.map(JSON.string),
+        ])
+        let test: APIDocument<OriginTestDocument> = try client.document(
+            ServiceRequest(.post, OriginsCommand.path(name) + "/test", body: body))
+        say(service.json ? test.text : Self.text(test.value))
+        guard test.value.outcome == "succeeded" else { throw ExitCode(1) }
+    }
+
+    private static func text(_ test: OriginTestDocument) -> String {
+        var table = TextTable()
+        table.add("outcome", [test.outcome, test.code].compactMap(\.self).joined(separator: ", "))
+        if let detail = test.detail { table.add("detail", detail) }
+        table.add("url", test.finalUrl)
+        if let status = test.status { table.add("status", String(status)) }
+        table.add("ranges", test.acceptsRanges.map { $0 ? "accepted" : "not accepted" } ?? "unknown")
+        if let length = test.contentLength { table.add("length", FigureText.bytes(length)) }
+        if let type = test.contentType { table.add("type", type) }
+        let times = [("connection", test.timings.connectSeconds), ("first byte", test.timings.firstByteSeconds)]
+        for case (let name, let time?) in times { table.add(name, FigureText.latency(time)) }
+        return table.text
     }
 }
 

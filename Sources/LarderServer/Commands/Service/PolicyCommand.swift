@@ -24,7 +24,7 @@ struct PolicyShowCommand: ClientCommand {
     }
 }
 
-/// `larder policy set`: changes members of the policy.
+/// `larder policy set`: changes members of the policy, or shows the assets that a change would evict.
 struct PolicySetCommand: ClientCommand {
     static let configuration = CommandConfiguration(
         commandName: "set", abstract: "Change members of the policy, such as capacityBytes=2TiB algorithm=lru.")
@@ -32,13 +32,32 @@ struct PolicySetCommand: ClientCommand {
     @Argument(help: ArgumentHelp("Member of the policy; repeatable.", valueName: "name=value"))
     var members: [String]
 
+    @Flag(name: .long, help: "Only show the assets that the change would evict.")
+    var dryRun = false
+
     @OptionGroup var service: ServiceOptions
 
-    var needs: [String] { ["PATCH /v1/policy"] }
+    var needs: [String] { [dryRun ? "POST /v1/policy/plans" : "PATCH /v1/policy"] }
 
     func perform(_ client: ServiceClient) throws {
+        guard !dryRun else { return try showPlan(client) }
         let policy: APIDocument<JSON> = try client.document(
             ServiceRequest(.patch, "/v1/policy", body: try Assignments.document(members)))
         say(service.json ? policy.text : Assignments.table(of: policy.value))
+    }
+
+    private func showPlan(_ client: ServiceClient) throws {
+        let body: JSON = ["policy": try Assignments.document(members)]
+        let plan: APIDocument<PolicyPlanDocument> = try client.document(
+            ServiceRequest(.post, "/v1/policy/plans", body: body))
+        guard !service.json else { return say(plan.text) }
+        let (assets, items) = (plan.value.assets, plan.value.items)
+        guard assets > 0 else { return say("The change would evict nothing.") }
+        var table = TextTable(.trailing("bytes"), .leading("reason"), .leading("key"))
+        for item in items { table.add(FigureText.bytes(item.bytes), item.reason, item.key) }
+        if assets > items.count { table.add("", "", "and \(FigureText.count(assets - items.count)) more") }
+        say(table.text)
+        let (freed, used) = (FigureText.bytes(plan.value.freedBytes), FigureText.bytes(plan.value.usedBytes))
+        say("\(FigureText.count(assets, "asset")) would lose \(freed) of the \(used) that are used.")
     }
 }

@@ -5,7 +5,7 @@ import CacheCore
 /// `larder readers`: lists the traffic of each token.
 struct ReadersCommand: ClientCommand {
     /// The order of the list.
-    enum Order: String, ExpressibleByArgument, CaseIterable { case bytes, bytesFromCache, requests }
+    enum Order: String, ExpressibleByArgument, CaseIterable { case bytes, bytesFromCache, requests, errors }
 
     static let configuration = CommandConfiguration(
         commandName: "readers",
@@ -28,7 +28,8 @@ struct ReadersCommand: ClientCommand {
         }
         guard !readers.isEmpty else { return say("No reader has used a token.") }
         var table = TextTable(
-            .leading("token"), .trailing("requests"), .trailing("bytes"), .trailing("from cache"), .trailing("share"))
+            .leading("token"), .trailing("requests"), .trailing("errors"), .trailing("bytes"), .trailing("from cache"),
+            .trailing("share"))
         let total = readers.reduce(0) { $0 + $1.integer("bytes") }
         for reader in readers.prefix(options.limit) {
             let (name, bytes) = (reader.text("token") ?? "", reader.integer("bytes"))
@@ -37,7 +38,8 @@ struct ReadersCommand: ClientCommand {
                 continue
             }
             table.add(
-                name, FigureText.count(reader.integer("requests")), FigureText.bytes(bytes),
+                name, FigureText.count(reader.integer("requests")), FigureText.count(reader.integer("errors")),
+                FigureText.bytes(bytes),
                 FigureText.bytes(reader.integer("bytesFromCache")),
                 FigureText.share(total > 0 ? Double(bytes) / Double(total) : nil))
         }
