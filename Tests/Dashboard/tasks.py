@@ -75,7 +75,7 @@ class Operator:
 def slow_viewer(it):
     """Why is this viewer slow: its slowest requests, and the plan of such a read."""
     part = f"slow/films/film {it.number:02}.mp4"
-    it.stage.call("GET", f"/o/media/{urllib.parse.quote(part)}", token=READ, Range="bytes=0-262143")
+    it.stage.call("GET", f"/o/media/{urllib.parse.quote(part)}", token=READ, Range="bytes=0-786431")
     it.open("Requests")
     it.fill(Token="read", Least_seconds="0.3")
     it.click("Search")
