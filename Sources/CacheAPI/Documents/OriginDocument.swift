@@ -78,6 +78,7 @@ package struct CircuitDocument: Codable {
 
     var url, state: String
     var failuresInARow: Int
+    var failingSeconds: Double?
     var opensTotal: Int64
     var probeInSeconds: Double?
     var lastFailure: Failure?
@@ -89,7 +90,8 @@ extension CircuitDocument {
     package init(_ figures: CircuitFigures, withMessage: Bool = false) {
         self.init(
             url: figures.address, state: figures.state.rawValue, failuresInARow: figures.failuresInARow,
-            opensTotal: figures.opensTotal, probeInSeconds: figures.pause?.documentSeconds,
+            failingSeconds: figures.failing?.documentSeconds, opensTotal: figures.opensTotal,
+            probeInSeconds: figures.pause?.documentSeconds,
             lastFailure: Failure(figures.failures, since: figures.sinceFailure, withMessage: withMessage))
     }
 }

@@ -31,6 +31,8 @@ package struct CircuitBreaker: Hashable, Sendable {
     package private(set) var state = State.closed
     /// The number of consecutive failures.
     package private(set) var failuresInARow = 0
+    /// The uptime of the first of these failures; nil: there is none.
+    package private(set) var failingSince: Duration?
     /// How often the circuit has opened, failed probes included.
     package private(set) var opensTotal: Int64 = 0
     /// The number of consecutive failed probes.
@@ -54,7 +56,7 @@ package struct CircuitBreaker: Hashable, Sendable {
     /// Records that the address works, and closes the circuit.
     package mutating func succeeded() {
         state = .closed
-        failuresInARow = 0
+        (failuresInARow, failingSince) = (0, nil)
         failedProbes = 0
     }
 
@@ -64,6 +66,7 @@ package struct CircuitBreaker: Hashable, Sendable {
         asProbe isProbe: Bool, settings: OriginSettings.CircuitBreaker, at now: Duration, random: Double
     ) {
         failuresInARow += 1
+        failingSince = failingSince ?? now
         switch state {
         case .closed:
             if failuresInARow >= settings.failures { open(settings, at: now, random: random) }

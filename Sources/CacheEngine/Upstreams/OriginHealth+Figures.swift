@@ -8,6 +8,8 @@ package struct CircuitFigures: Hashable, Sendable {
     package var address: String
     package var state: State
     package var failuresInARow = 0
+    /// The time since the first of these failures; nil: there is none.
+    package var failing: Duration?
     /// How often the circuit has opened, failed probes included.
     package var opensTotal: Int64 = 0
     /// The remaining time without requests; zero: the next request is the probe; nil: the circuit is not open.
@@ -52,7 +54,8 @@ extension CircuitFigures {
             }
         let failures = party.failures[address] ?? AddressFailures()
         self.init(
-            address: address, state: state, failuresInARow: circuit.failuresInARow, opensTotal: circuit.opensTotal,
-            pause: pause, failures: failures, sinceFailure: failures.last.map { now - $0.at })
+            address: address, state: state, failuresInARow: circuit.failuresInARow,
+            failing: circuit.failingSince.map { now - $0 }, opensTotal: circuit.opensTotal, pause: pause,
+            failures: failures, sinceFailure: failures.last.map { now - $0.at })
     }
 }

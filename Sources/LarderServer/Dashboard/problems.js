@@ -25,8 +25,8 @@ async function findProblems(page) {
     .filter(Boolean).sort((one, two) => (one.level === "bad" ? 0 : 1) - (two.level === "bad" ? 0 : 1));
 }
 
-function ofServer({ url, state, failuresInARow, lastFailure, resolved = [] }, name, hash) {
-  const line = (level, failure, text) => ({ level, what: `Origin ${name}`, hash, status: failure?.cause, at: failure && before(failure.secondsAgo), count: failure?.count, text: `${text}. ${failure?.message ?? ""}` });
+function ofServer({ url, state, failuresInARow, failingSeconds, lastFailure, resolved = [] }, name, hash) {
+  const line = (level, failure, text) => ({ level, what: `Origin ${name}`, hash, status: failure?.cause, at: failure && before(failure === lastFailure && failingSeconds || failure.secondsAgo), count: failure?.count, text: `${text}. ${failure?.message ?? ""}` });
   const circuit = { open: ", the circuit is open", halfOpen: ", the circuit is half open" }[state] ?? "";
   return [
     (circuit || failuresInARow > 0) && line(state === "open" ? "bad" : "warn", lastFailure, `${url}: ${some(failuresInARow, "failure")} in a row${circuit}`),

@@ -180,7 +180,7 @@ enum Samples {
 
     static let circuits = [
         CircuitFigures(
-            address: "https://media.example.com", state: .open, failuresInARow: 10, opensTotal: 2,
+            address: "https://media.example.com", state: .open, failuresInARow: 10, failing: .seconds(9), opensTotal: 2,
             pause: .milliseconds(1500)),
         CircuitFigures(address: "https://mirror.example.com", state: .closed),
     ]

@@ -8,7 +8,7 @@ import Testing
     @Test("Opens after the configured failures in a row")
     func opensAfterSoManyFailuresInARow() {
         fail(2)
-        #expect(breaker.state == .closed && breaker.failuresInARow == 2)
+        #expect(breaker.state == .closed && breaker.failuresInARow == 2 && breaker.failingSince == .zero)
         fail(1)
 
         #expect(breaker.state == .open(until: .seconds(2)))
@@ -20,6 +20,7 @@ import Testing
     func anAnswerBetweenFailuresBeginsTheCountAnew() {
         fail(2)
         breaker.succeeded()
+        #expect(breaker.failingSince == nil)
         fail(2)
 
         #expect(breaker.state == .closed)
