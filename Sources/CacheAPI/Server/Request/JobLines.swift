@@ -11,7 +11,7 @@ struct JobLines {
     /// The media type of the body (https://github.com/ndjson/ndjson-spec).
     static let mediaType = "application/x-ndjson"
     /// The parts of a batch that are checked at the same time.
-    private static let width = 4
+    private static let width = 2
     /// The bytes from which a batch is checked, however few its lines are.
     private static let mostBytesOfBatch = 1 << 20
 
