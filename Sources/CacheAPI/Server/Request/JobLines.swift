@@ -60,6 +60,8 @@ struct JobLines {
             let error = CacheError(.payloadTooLarge, "The line is longer than \(lineLimit) bytes.")
             throw Self.located(error, at: line + 1)
         }
+        // A slow client learns of an invalid line at once.
+        try await check()
     }
 
     /// Checks the rest of the body. Throws `.invalidField` without an item.
