@@ -8,8 +8,8 @@ struct HeadProbe {
     let upstreams: Upstreams
     let priority: TransferPriority
     let trace: FillTrace
-    /// Whether the request tests an origin: it is sent although a circuit is open, and changes no belief about the origin.
-    private let isTest: Bool
+    /// Nil for the test of an origin: it is sent although a circuit is open, and changes no belief about the origin.
+    private let health: OriginHealth?
     /// Whether other credentials or another link were obtained; this happens once in a probe.
     private var hasNewCredentials = false
 
@@ -17,7 +17,7 @@ struct HeadProbe {
         target: AssetTarget, over upstreams: Upstreams, tracer: Tracer, priority: TransferPriority, isTest: Bool = false
     ) {
         self.target = target
-        self.isTest = isTest
+        health = isTest ? nil : upstreams.health
         self.upstreams = upstreams
         self.priority = priority
         trace = FillTrace("probe", tracer: tracer)
@@ -29,7 +29,7 @@ struct HeadProbe {
         _ method: UpstreamRequest.Method, for window: UpstreamRequest.Window
     ) async throws(ProbeFailure) -> UpstreamHead {
         do { _ = try target.authorized(by: target.forwarded) } catch { throw ProbeFailure(error: error) }
-        if !isTest { upstreams.health.asked(target) }
+        health?.asked(target)
         let access = try await access()
         let head = try await head(method, window, access)
         guard !hasNewCredentials else { return head }
@@ -61,7 +61,7 @@ struct HeadProbe {
         do {
             let head = try await upstreams.client.head(of: request)
             settle(permit, OriginHealth.Evidence(status: head.status))
-            if head.status < 300, !isTest { upstreams.health.redirected(head, of: target, from: request.url) }
+            if head.status < 300 { health?.redirected(head, of: target, from: request.url) }
             trace.span?.describe(target, method, status: head.status)
             return head
         } catch {
@@ -74,12 +74,11 @@ struct HeadProbe {
 
     /// A permit for the origin's own address, nil for a test; throws if its circuit is open.
     private func leave() throws(ProbeFailure) -> OriginHealth.Permit? {
-        guard !isTest else { return nil }
-        do { return try upstreams.health.admit(target) } catch { throw ProbeFailure(error: error) }
+        do { return try health?.admit(target) } catch { throw ProbeFailure(error: error) }
     }
 
     private func settle(_ permit: OriginHealth.Permit?, _ evidence: OriginHealth.Evidence) {
         guard let permit else { return }
-        upstreams.health.settle(permit, evidence, by: target.settings.circuitBreaker)
+        health?.settle(permit, evidence, by: target.settings.circuitBreaker)
     }
 }
