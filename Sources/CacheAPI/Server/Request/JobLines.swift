@@ -12,8 +12,6 @@ struct JobLines {
     static let mediaType = "application/x-ndjson"
     /// The parts of a batch that are checked at the same time.
     private static let width = 2
-    /// The bytes from which a batch is checked, however few its lines are.
-    private static let mostBytesOfBatch = 1 << 20
 
     /// A line that is not empty.
     private struct Line: Sendable {
@@ -25,9 +23,8 @@ struct JobLines {
     private let owner: TokenOwner?
     /// Nil before the first line.
     private(set) var intake: JobIntake?
-    /// The lines that are not checked yet.
+    /// The lines of the part of the body that are not checked yet.
     private var batch: [Line] = []
-    private var bytesOfBatch = 0
     /// The bytes of the line that has not ended.
     private var rest: [UInt8] = []
     private var line = 0
@@ -80,8 +77,7 @@ struct JobLines {
         guard rest.contains(where: { ![0x20, 0x09, 0x0D].contains($0) }) else { return }  // an empty line
         if intake == nil, try await begin(rest) { return }
         batch.append(Line(number: line, bytes: rest))
-        bytesOfBatch += rest.count
-        if batch.count >= Self.width * JobIntake.batch || bytesOfBatch >= Self.mostBytesOfBatch { try await check() }
+        if batch.count >= Self.width * JobIntake.batch { try await check() }
     }
 
     /// Begins the job. Returns whether the first line has its members; otherwise it is an item.
@@ -106,7 +102,7 @@ struct JobLines {
         let parts = stride(from: 0, to: batch.count, by: JobIntake.batch).map { start in
             (start: first + start, lines: batch[start..<min(start + JobIntake.batch, batch.count)])
         }
-        (batch, bytesOfBatch) = ([], 0)
+        batch = []
         let results = await withTaskGroup(of: (Int, Result<[JobItemRecord], CacheError>).self) { group in
             for (place, part) in parts.enumerated() {
                 group.addTask { (place, await Self.records(of: part.lines, from: part.start, check)) }
