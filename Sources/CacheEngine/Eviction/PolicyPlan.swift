@@ -45,7 +45,9 @@ extension EvictionAdministration {
             plan.keepCapacity()
             return plan.losses
         }
-        let sorted = losses.sorted { ($1.value.bytes, $0.key.description) < ($0.value.bytes, $1.key.description) }
+        let sorted = losses.sorted { one, two in
+            one.value.bytes == two.value.bytes ? one.key < two.key : one.value.bytes > two.value.bytes
+        }
         var entries: [PolicyPlan.Entry] = []
         for (id, loss) in sorted.prefix(PolicyPlan.mostEntries) {
             let name = try await name(of: id)
