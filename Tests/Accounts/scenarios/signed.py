@@ -207,11 +207,11 @@ def signed_expiry(t):
     begun, unused = {}, {}
     data = {form: content(f"media/{form}.bin", SIZE) for form in FORMS}
     for form in FORMS:
-        begun[form] = stage.mint(f"/o/media/{form}.bin", form, seconds=2)
-        unused[form] = stage.mint(f"/o/media/unused-{form}.bin", form, seconds=1)
+        begun[form] = stage.mint(f"/o/media/{form}.bin", form, seconds=5)
+        unused[form] = stage.mint(f"/o/media/unused-{form}.bin", form, seconds=5)
+    end = time.time() + 6
     for form in FORMS:
         t.bytes(stage.get(begun[form], "0-99"), data[form][:100], f"{form}: a range before the end", 206)
-    end = time.time() + 3
     t.eventually(lambda: time.time() > end, "time stands still")
     for form in FORMS:
         t.refused(stage.get(unused[form]), f"{form}: an expired URL", (403,), ("tokenExpired",))
