@@ -50,7 +50,7 @@ struct AssetController: Controller {
 
     /// The query parameters of the list.
     private static let listKeys = [
-        "key", "url", "origin", "prefix", "state", "pinned", "tag", "sort", "order", "limit", "cursor",
+        "key", "url", "origin", "prefix", "contains", "state", "pinned", "tag", "sort", "order", "limit", "cursor",
         "total",
     ]
 
@@ -61,10 +61,10 @@ struct AssetController: Controller {
         let query = try request.query(accepting: Self.listKeys)
         let list = AssetQuery(
             key: query.string("key"), urls: query.string("url").map { [$0] }, origin: query.string("origin"),
-            prefix: query.string("prefix"), state: try query.choice("state"), isPinned: try query.bool("pinned"),
-            tag: query.string("tag"), sort: try query.choice("sort") ?? .lastAccess,
-            isDescending: try query.choice("order", Order.self) != .asc, limit: try query.limit(),
-            cursor: query.string("cursor"))
+            prefix: query.string("prefix"), part: query.string("contains").map(NamePart.init),
+            state: try query.choice("state"), isPinned: try query.bool("pinned"), tag: query.string("tag"),
+            sort: try query.choice("sort") ?? .lastAccess, isDescending: try query.choice("order", Order.self) != .asc,
+            limit: try query.limit(), cursor: query.string("cursor"))
         if let reader = context.reader, reader.isLimited,
             !ReaderLimits.confines(prefix: list.prefix, origin: list.origin, reader)
         {

@@ -17,6 +17,8 @@ package struct AssetQuery: Hashable, Sendable {
     package var origin: String?
     /// The beginning of the key.
     package var prefix: String?
+    /// A part of the key or of the URL of the last fetch, without its query.
+    package var part: NamePart?
     package var state: State?
     package var isPinned: Bool?
     package var tag: String?
@@ -28,14 +30,15 @@ package struct AssetQuery: Hashable, Sendable {
     package var cursor: String?
 
     package init(
-        key: String? = nil, urls: [String]? = nil, origin: String? = nil, prefix: String? = nil, state: State? = nil,
-        isPinned: Bool? = nil, tag: String? = nil, sort: Sort = .lastAccess, isDescending: Bool = true,
-        limit: Int = 100, cursor: String? = nil
+        key: String? = nil, urls: [String]? = nil, origin: String? = nil, prefix: String? = nil,
+        part: NamePart? = nil, state: State? = nil, isPinned: Bool? = nil, tag: String? = nil,
+        sort: Sort = .lastAccess, isDescending: Bool = true, limit: Int = 100, cursor: String? = nil
     ) {
         self.key = key
         self.urls = urls
         self.origin = origin
         self.prefix = prefix
+        self.part = part
         self.state = state
         self.isPinned = isPinned
         self.tag = tag

@@ -261,12 +261,19 @@ extension Catalog {
         }
         arguments["pinned"] = query.isPinned
         arguments["tag"] = query.tag
+        arguments["part"] = query.part.map { Data($0.folded) }
         return arguments
     }
 }
 
 /// SQL of the filters.
 extension AssetQuery {
+    /// The SQL function `larder_contains`: whether the key or the URL of a row of `assets` contains a part.
+    static let function = DatabaseFunction("larder_contains", argumentCount: 3, pure: true) { values in
+        let part = NamePart(folded: Data.fromDatabaseValue(values[0]).map(Array.init) ?? [])
+        return values[1...].contains { String.fromDatabaseValue($0).map(part.isIn) ?? false }
+    }
+
     /// SQL conditions of the query. Every text is a literal; the values are bound as arguments. `isOrdered`: the rows are
     /// read in the order of a list, not by their keys. `hasPurged`: assets that purges have selected are omitted.
     fileprivate func conditions(isOrdered: Bool = false, hasPurged: Bool = false) -> [String] {
@@ -292,6 +299,8 @@ extension AssetQuery {
         case .empty: conditions.append("cached_bytes = 0 AND (length IS NULL OR length > 0)")
         case nil: break
         }
+        // The last one, because it costs most.
+        if part != nil { conditions.append("larder_contains(:part, key, clear_url)") }
         return conditions
     }
 }

@@ -125,6 +125,7 @@ package final class Catalog: Sendable {
         configuration.prepareDatabase { db in
             db.add(function: RowChecksum.function)
             db.add(function: UsageTable.function)
+            db.add(function: AssetQuery.function)
             // A row that is replaced is deleted with the triggers of a deletion.
             try db.execute(sql: "PRAGMA recursive_triggers = ON")
             // Deleted keys of files are overwritten.

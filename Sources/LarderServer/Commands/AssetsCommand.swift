@@ -13,6 +13,9 @@ struct AssetsCommand: ClientCommand {
     @Option(name: .long, help: "Only assets with keys that begin so.")
     var prefix: String?
 
+    @Option(name: .long, help: "Only assets with this part in their key or URL, without regard to case.")
+    var contains: String?
+
     @Option(name: .long, help: "Only assets with this tag.")
     var tag: String?
 
@@ -41,8 +44,8 @@ struct AssetsCommand: ClientCommand {
 
     private func query(_ prefix: String?) -> [(name: String, value: String?)] {
         [
-            ("origin", origin), ("prefix", prefix), ("tag", tag), ("state", state?.rawValue), ("sort", sort.rawValue),
-            ("order", ascending ? "asc" : "desc"),
+            ("origin", origin), ("prefix", prefix), ("contains", contains), ("tag", tag), ("state", state?.rawValue),
+            ("sort", sort.rawValue), ("order", ascending ? "asc" : "desc"),
         ]
     }
 }

@@ -174,10 +174,15 @@ import Testing
             (AssetQuery(prefix: "/o/media/"), [1, 2, 3, 4, 5]), (AssetQuery(prefix: "/o/100%_"), [6]),
             (AssetQuery(prefix: "/O/media/"), []), (AssetQuery(urls: ["https://up.test/3.mp4?sig=another"]), [3]),
             (AssetQuery(origin: "media", state: .partial, isPinned: false), [2, 3]),
+            (AssetQuery(part: NamePart("/2.MP")), [2]), (AssetQuery(part: NamePart("up.test/3")), [3]),
+            (AssetQuery(part: NamePart("100%_x")), [6]), (AssetQuery(part: NamePart("100%25_x")), [6]),
+            (AssetQuery(prefix: "/o/media/", part: NamePart("mp4"), state: .partial), [2, 3]),
+            (AssetQuery(part: NamePart("sig=")), []), (AssetQuery(part: NamePart("")), [1, 2, 3, 4, 5, 6]),
         ]
         for (query, numbers) in expected {
             let page = try await testStore.store.catalog.assetPage(query)
             #expect(Set(page.items.map(\.record.id)) == Set(numbers.map(TestStore.id)), "\(query)")
+            #expect(try await testStore.store.catalog.assetCount(query) == numbers.count)
         }
     }
 
