@@ -5,6 +5,8 @@ package struct JSONParser {
     private static let depthLimit = 64
     /// The maximum number of values, which bounds the memory: a value can take 20 times its bytes.
     private static let valueLimit = 1_000_000
+    /// The number of members below which an object is searched for a repeated one without an index.
+    private static let fewMembers = 16
 
     private let bytes: [UInt8]
     /// The index of the next byte.
@@ -62,6 +64,7 @@ package struct JSONParser {
     /// Parses the rest of an object after its opening brace.
     private mutating func object() throws(CacheError) -> JSON {
         var members: [JSON.Member] = []
+        // The keys of an object with many members; few are searched one by one.
         var keys: Set<String> = []
         skipSpace()
         if take("}") { return .object([]) }
@@ -69,7 +72,11 @@ package struct JSONParser {
             skipSpace()
             guard peek == UInt8(ascii: "\"") else { throw broken("a member's name is missing") }
             let key = try string()
-            guard keys.insert(key).inserted else { throw broken("the member \"\(key)\" occurs twice") }
+            if members.count == Self.fewMembers { keys = Set(members.map(\.key)) }
+            let isFew = members.count < Self.fewMembers
+            guard isFew ? !members.contains(where: { $0.key == key }) : keys.insert(key).inserted else {
+                throw broken("the member \"\(key)\" occurs twice")
+            }
             skipSpace()
             guard take(":") else { throw broken("a colon is missing") }
             members.append(JSON.Member(key, try value()))
@@ -162,16 +169,20 @@ extension JSONParser {
     private mutating func string() throws(CacheError) -> String {
         position += 1
         var text: [UInt8] = []
-        while let byte = peek {
+        while true {
+            let run = bytes[position...].prefix { $0 >= 0x20 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }
+            position = run.endIndex
+            guard let byte = peek else { throw broken("the text ends inside a string") }
             position += 1
             switch byte {
-            case UInt8(ascii: "\""): return String(decoding: text, as: UTF8.self)
-            case UInt8(ascii: "\\"): try escaped(into: &text)
-            case ..<0x20: throw broken("a control character inside a string")
-            default: text.append(byte)
+            // Most strings have no escapes.
+            case UInt8(ascii: "\""): return String(decoding: text.isEmpty ? run : (text + run)[...], as: UTF8.self)
+            case UInt8(ascii: "\\"):
+                text += run
+                try escaped(into: &text)
+            default: throw broken("a control character inside a string")
             }
         }
-        throw broken("the text ends inside a string")
     }
 
     /// Parses the rest of an escape sequence after its backslash (RFC 8259 §7).

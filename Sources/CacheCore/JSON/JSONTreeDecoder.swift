@@ -11,7 +11,7 @@ extension JSON {
         _ type: Value.Type = Value.self, at path: String = "", isStrict: Bool = true
     ) throws(CacheError) -> Value {
         do {
-            return try JSONTreeDecoder(json: self, path: path, isStrict: isStrict).value()
+            return try JSONTreeDecoder(json: self, parent: path, isStrict: isStrict).value()
         } catch let error as CacheError {
             throw error
         } catch {
@@ -22,10 +22,10 @@ extension JSON {
     /// The members that `type` decodes, in this order. All of them must be optional, because an empty object is decoded; and
     /// `type` must decode all of them before it validates any.
     package static func keys(of type: (some Decodable).Type) -> [String] {
-        let decoder = JSONTreeDecoder(json: [:], path: "", isStrict: true)
+        let decoder = JSONTreeDecoder(json: [:], parent: "", isStrict: true)
         // The validation of the empty object fails after its members are recorded.
         _ = try? type.init(from: decoder)
-        return decoder.consumed.keys
+        return decoder.missing
     }
 }
 
@@ -38,51 +38,99 @@ extension Decoder {
 }
 
 /// Decoder over a JSON value. It records the consumed members of an object.
-struct JSONTreeDecoder: Decoder {
-    /// The consumed members. A reference, because `Decoder` and its containers are values.
-    final class Consumed { var keys: [String] = [] }
+///
+/// It is made for each value of a document, and documents can have 100,000 of them: texts for errors are built when there
+/// is one, and only objects with many members are indexed.
+final class JSONTreeDecoder: Decoder {
+    /// The place of a value in the array or object around it.
+    enum Place {
+        case whole
+        case member(String)
+        case item(Int)
+    }
+
+    /// The most members that are searched one by one.
+    private static let fewMembers = 16
 
     let json: JSON
-    /// The path of the value from the top of the document; empty for the document itself.
-    let path: String
     let isStrict: Bool
-    let consumed = Consumed()
+    /// The path of the array or object around the value; empty at the top of the document.
+    private let parent: String
+    private let place: Place
+    /// Whether each member of an object is consumed; empty before the first one.
+    private var isConsumed: [Bool] = []
+    /// The places of the members of an object with many of them.
+    private lazy var index = Dictionary(members.enumerated().map { ($1.key, $0) }) { $1 }
+    /// The members that were looked for in an empty object.
+    fileprivate private(set) var missing: [String] = []
+
+    /// - Parameter parent: The path of the array or object around the value.
+    init(json: JSON, parent: String, place: Place = .whole, isStrict: Bool) {
+        (self.json, self.parent, self.place, self.isStrict) = (json, parent, place, isStrict)
+    }
+
+    /// The path of the value from the top of the document; empty for the document itself.
+    var path: String {
+        switch place {
+        case .whole: parent
+        case .member(let name): parent.isEmpty ? name : "\(parent).\(name)"
+        case .item(let number): "\(parent)[\(number)]"
+        }
+    }
+
     /// The path as one key.
-    var codingPath: [any CodingKey] { path.isEmpty ? [] : [JSONKey(path)] }
+    var codingPath: [any CodingKey] {
+        let path = path
+        return path.isEmpty ? [] : [JSONKey(path)]
+    }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+    /// The members of an object, none for other values.
+    fileprivate var members: [JSON.Member] { if case .object(let members) = json { members } else { [] } }
 
     /// Decodes the value, and rejects members that are not consumed.
     func value<Value: Decodable>(_ type: Value.Type = Value.self) throws -> Value {
         do {
             let value = try Value(from: self)
-            if !consumed.keys.isEmpty { try checkMembers(consumed.keys) }
+            if isStrict, let unknown = isConsumed.firstIndex(of: false) { throw self.unknown(members[unknown].key) }
             return value
         } catch {
             // Not all members have been consumed.
             let known = JSON.keys(of: type)
-            if !known.isEmpty { try checkMembers(known) }
+            if isStrict, !known.isEmpty, let unknown = members.first(where: { !known.contains($0.key) }) {
+                throw self.unknown(unknown.key)
+            }
             throw error
         }
     }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
-        guard case .object(let list) = json else { throw invalid("A JSON object is expected here.") }
-        let members = Dictionary(list.map { ($0.key, $0.value) }) { $1 }
-        return KeyedDecodingContainer(JSONMembers(decoder: self, members: members))
+        guard case .object = json else { throw invalid("A JSON object is expected here.") }
+        return KeyedDecodingContainer(JSONMembers(decoder: self, path: path))
     }
 
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
         guard case .array(let items) = json else { throw invalid("An array is expected here.") }
-        return JSONItems(decoder: self, items: items)
+        return JSONItems(decoder: self, path: path, items: items)
     }
 
     func singleValueContainer() -> any SingleValueDecodingContainer { self }
 
-    private func checkMembers(_ known: [String]) throws {
-        guard isStrict, case .object(let members) = json else { return }
-        for member in members where !known.contains(member.key) {
-            throw invalid("The field is unknown; check its name.", at: member.key)
+    /// The value of a member; it counts as consumed.
+    fileprivate func member(_ name: String) -> JSON? {
+        guard case .object(let members) = json, !members.isEmpty else {
+            if !missing.contains(name) { missing.append(name) }
+            return nil
         }
+        if isConsumed.isEmpty { isConsumed = Array(repeating: false, count: members.count) }
+        let place = members.count > Self.fewMembers ? index[name] : members.lastIndex { $0.key == name }
+        guard let place else { return nil }
+        isConsumed[place] = true
+        return members[place].value
+    }
+
+    private func unknown(_ member: String) -> CacheError {
+        invalid("The field is unknown; check its name.", at: member)
     }
 }
 
@@ -124,32 +172,41 @@ extension JSONTreeDecoder: SingleValueDecodingContainer {
 /// The members of an object. The generic methods implement those of the protocol for each type.
 private struct JSONMembers<Key: CodingKey>: KeyedDecodingContainerProtocol {
     let decoder: JSONTreeDecoder
-    let members: [String: JSON]
+    /// The path of the object.
+    let path: String
     var codingPath: [any CodingKey] { decoder.codingPath }
-    var allKeys: [Key] { members.keys.compactMap(Key.init(stringValue:)) }
+    var allKeys: [Key] { decoder.members.compactMap { Key(stringValue: $0.key) } }
 
-    /// The value of a member; it counts as consumed.
-    private func member(_ key: Key) -> JSONTreeDecoder? {
-        let name = key.stringValue
-        if !decoder.consumed.keys.contains(name) { decoder.consumed.keys.append(name) }
-        let path = decoder.path.isEmpty ? name : "\(decoder.path).\(name)"
-        return members[name].map { JSONTreeDecoder(json: $0, path: path, isStrict: decoder.isStrict) }
+    /// The decoder of a member.
+    private func inner(_ json: JSON, _ name: String) -> JSONTreeDecoder {
+        JSONTreeDecoder(json: json, parent: path, place: .member(name), isStrict: decoder.isStrict)
     }
 
     private func required(_ key: Key) throws -> JSONTreeDecoder {
-        guard let member = member(key) else { throw decoder.invalid("The field is missing.", at: key.stringValue) }
-        return member
+        let name = key.stringValue
+        guard let json = decoder.member(name) else { throw decoder.invalid("The field is missing.", at: name) }
+        return inner(json, name)
     }
 
-    func contains(_ key: Key) -> Bool { member(key) != nil }
+    func contains(_ key: Key) -> Bool { decoder.member(key.stringValue) != nil }
 
     func decodeNil(forKey key: Key) throws -> Bool {
-        guard let member = member(key), member.json == .null else { return false }
-        guard !decoder.isStrict else { throw member.invalid("null is not allowed here; leave the field out.") }
+        let name = key.stringValue
+        guard let json = decoder.member(name), json == .null else { return false }
+        guard !decoder.isStrict else {
+            throw inner(json, name).invalid("null is not allowed here; leave the field out.")
+        }
         return true
     }
 
     func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value { try required(key).value() }
+
+    func decodeIfPresent<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value? {
+        let name = key.stringValue
+        guard let json = decoder.member(name), try json != .null || !decodeNil(forKey: key) else { return nil }
+        return try inner(json, name).value()
+    }
+
     func superDecoder() -> any Decoder { decoder }
     func superDecoder(forKey key: Key) throws -> any Decoder { try required(key) }
     func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
@@ -163,6 +220,8 @@ private struct JSONMembers<Key: CodingKey>: KeyedDecodingContainerProtocol {
 /// The items of an array.
 private struct JSONItems: UnkeyedDecodingContainer {
     let decoder: JSONTreeDecoder
+    /// The path of the array.
+    let path: String
     let items: [JSON]
     var currentIndex = 0
     var codingPath: [any CodingKey] { decoder.codingPath }
@@ -173,7 +232,7 @@ private struct JSONItems: UnkeyedDecodingContainer {
         guard !isAtEnd else { throw decoder.invalid("Another entry is expected here.") }
         defer { currentIndex += 1 }
         return JSONTreeDecoder(
-            json: items[currentIndex], path: "\(decoder.path)[\(currentIndex)]", isStrict: decoder.isStrict)
+            json: items[currentIndex], parent: path, place: .item(currentIndex), isStrict: decoder.isStrict)
     }
 
     mutating func decodeNil() throws -> Bool {
