@@ -29,4 +29,14 @@ package struct SeededRandom: RandomNumberGenerator, Sendable {
         word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
         return word ^ (word >> 31)
     }
+
+    /// Random bytes, in which the bits of `set` are 1. They are made in words, because a closure for each byte takes long
+    /// without optimization.
+    package mutating func bytes(_ count: Int, set: UInt8 = 0) -> [UInt8] {
+        let mask = 0x0101_0101_0101_0101 &* UInt64(set)
+        var words: [UInt64] = []
+        words.reserveCapacity(count / 8 + 1)
+        while words.count * 8 < count { words.append(next() | mask) }
+        return words.withUnsafeBytes { Array($0.prefix(count)) }
+    }
 }

@@ -41,7 +41,10 @@ import Testing
     func theMemoryHasALimit() {
         let history = RequestHistory(events: log)
         let long = String(repeating: "x", count: 8000)
-        for number in 0..<9000 { history.add(Self.line("/o/media/\(number)/\(long)")) }
+        // A line is made once, because the check of its path takes long without optimization.
+        let line = Self.line("/o/media/0000/\(long)")
+        for _ in 0..<8999 { history.add(line) }
+        history.add(Self.line("/o/media/8999/\(long)"))
         let entries = history.part(upTo: log.lastID).entries
         let bytes = entries.reduce(0) { $0 + $1.line.request.textBytes }
         #expect(bytes <= RequestHistory.textLimit && bytes > RequestHistory.textLimit * 9 / 10, "\(bytes)")

@@ -29,7 +29,7 @@ import TestChance
             self.isKeyed = isKeyed
             random = SeededRandom(seed: seed)
             var bytes = SeededRandom(seed: seed &+ 1)
-            content = (0..<Int(Model.size)).map { _ in UInt8(truncatingIfNeeded: bytes.next()) | 1 }
+            content = bytes.bytes(Int(Model.size), set: 1)
         }
 
         mutating func number(_ limit: Int64) -> Int64 { Int64(random.next() % UInt64(limit)) }
@@ -92,10 +92,9 @@ import TestChance
             giveUp(try sums.claim(growth.runs, written: written) { model.sum($0, of: file) })
             for run in cuts.runs {
                 for hole in growth.gaps(in: run) {
-                    for offset in hole {
-                        self.file[Int(offset)] = 0
-                        rotten.remove(offset)
-                    }
+                    let place = Int(hole.lowerBound)..<Int(hole.upperBound)
+                    self.file.replaceSubrange(place, with: [UInt8](repeating: 0, count: place.count))
+                    rotten = rotten.filter { !hole.contains($0) }
                 }
             }
             (written, growth, cuts) = (BlockChecksums(), ByteRangeSet(), ByteRangeSet())

@@ -32,7 +32,7 @@ import TestChance
     @Test("Instruction and table agree for every length and alignment")
     func instructionAndTableAgreeAtEveryLengthAndAlignment() {
         var random = SeededRandom(seed: 32)
-        let bytes = (0..<40_000).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+        let bytes = random.bytes(40_000)
         for round in 0..<400 {
             let start = Int(random.next() % 64)
             let count = round < 200 ? round : Int(random.next() % 39_000)
@@ -48,7 +48,7 @@ import TestChance
     @Test("The checksum of a concatenation follows from the checksums of its parts")
     func theSumOfTwoRunsFollowsFromTheirSums() {
         var random = SeededRandom(seed: 33)
-        let bytes = (0..<100_000).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+        let bytes = random.bytes(100_000)
         for round in 0..<300 {
             let length = round < 100 ? round : Int(random.next() % 100_000)
             let middle = length == 0 ? 0 : Int(random.next() % UInt64(length + 1))

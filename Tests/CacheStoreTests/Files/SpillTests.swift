@@ -104,7 +104,7 @@ import TestChance
                 let start = Int(random.next() % 1900)
                 let end = min(2000, start + 1 + Int(random.next() % 300))
                 if random.next() % 3 > 0 {
-                    let bytes = (start..<end).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+                    let bytes = random.bytes(end - start)
                     bytes.withUnsafeBytes { spilled.put($0, at: Int64(start)) }
                     for place in start..<end { picture[place] = bytes[place - start] }
                 } else {
