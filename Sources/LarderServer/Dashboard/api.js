@@ -52,9 +52,9 @@ export const session = {
 
 // An error response of the service. Other errors of a call mean that the service does not answer.
 export class Problem extends Error {
-  constructor(status, { field, detail, requestId }) {
+  constructor(status, { field, detail }) {
     super((field ? `${field}: ` : "") + (detail ?? `The service answered with status ${status}.`));
-    Object.assign(this, { status, requestId });
+    this.status = status;
   }
 }
 

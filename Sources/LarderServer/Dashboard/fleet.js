@@ -4,8 +4,6 @@ import { make, replace } from "./dom.js";
 import { bytes, count, duration, percent, some } from "./format.js";
 import { badge, facts, grid, heading, meter, numbers, panel, table } from "./view.js";
 
-const STATS = "GET /v1/fleet/stats";
-const RESULTS = { hit: "Hits", miss: "Misses", timedOut: "Timed out", failed: "Failed" };
 const KINDS = { ok: "good", self: "", setAside: "bad", failing: "warn", leaving: "warn", draining: "warn", starting: "warn" };
 const state = (name) => badge(name, KINDS[name]);
 
@@ -14,24 +12,22 @@ export function fleetPage(page) {
   const nodes = table("Nodes", [
     ["Node", "wide", ({ name, isOwn }) => `${name}${isOwn ? " (this)" : ""}`], ["State", "", (node) => state(node.state)],
     ["Purges", "number", ({ purges, last }) => (purges < last ? badge(`${purges} of ${last}`, "warn") : count(purges))],
-    ["Lag", "number", ({ lag }) => duration(lag)], ...numbers("version", ""),
+    ...numbers("lagSeconds version"),
     ["Used", "number", ({ used, capacity }) => `${bytes(used)}${capacity ? ` of ${bytes(capacity)}` : ""}`],
-    ["Share of requests", "", ({ share }) => (share === undefined ? "–" : meter(share))], ["Byte hit ratio", "number", ({ hits }) => percent(hits)],
-    ["Error", "text", ({ error }) => error],
+    ["Share of requests", "", ({ share }) => (share === undefined ? "–" : meter(share))], ...numbers("byteHitRatio"), ...numbers("error", "text"),
   ], ({ name }) => name, "The service knows no other nodes.");
   const asked = table("Requests to other nodes", [
     ["Node", "wide", ({ url }) => url], ["State", "", (peer) => state(peer.state)],
-    ...Object.entries(RESULTS).map(([name, title]) => [title, "number", ({ requests }) => count(requests[name])]),
-    ["Last failure", "text", ({ lastError }) => lastError],
+    ...numbers("hit miss timedOut failed"), ...numbers("lastError", "text"),
   ], ({ url }) => url, "The service has no other nodes.");
   const nodesPanel = panel("Nodes", {}, nodes.element);
   const sumPanel = panel("All nodes", { size: "half" }, missing, sums.element);
   const etcdPanel = panel("State in etcd", { size: "half" }, etcd.element, faults);
 
   page.every(5, nodesPanel, async () => {
-    const [fleet, stats] = await Promise.all([page.get("/v1/fleet"), session.can(STATS) ? page.get("/v1/fleet/stats") : null]);
+    const [fleet, stats] = await Promise.all([page.get("/v1/fleet"), session.can("GET /v1/fleet/stats") ? page.get("/v1/fleet/stats") : null]);
     nodes.update(rows(fleet, stats));
-    asked.update(fleet.peers);
+    asked.update(fleet.peers.map((peer) => ({ ...peer, ...peer.requests })));
     etcdPanel.element.hidden = !fleet.etcd;
     if (fleet.etcd) showEtcd(fleet.etcd);
     sumPanel.element.hidden = !stats;
@@ -62,12 +58,12 @@ function rows({ node, state: own, etcd, peers }, stats) {
   const known = new Map(stats?.nodes.map((each) => [each.url, each]));
   const total = stats?.total.requests.total;
   const listed = etcd?.nodes.map(({ name, url, state: told, version, purges, ageSeconds, usedBytes, capacityBytes }) => ({
-    name, url, isOwn: name === etcd.name, state: told, version, purges, last: etcd.purges, lag: name === etcd.name ? etcd.lagSeconds : ageSeconds, used: usedBytes, capacity: capacityBytes,
+    name, url, isOwn: name === etcd.name, state: told, version, purges, last: etcd.purges, lagSeconds: name === etcd.name ? etcd.lagSeconds : ageSeconds, used: usedBytes, capacity: capacityBytes,
   })) ?? [{ name: node, isOwn: true, state: own }, ...peers.filter((peer) => peer.state !== "self").map((peer) => ({ name: peer.url, url: peer.url, state: peer.state }))];
   return listed.map((row) => {
     const { stats: found, error } = known.get(row.isOwn ? null : row.url) ?? {};
     if (!found) return { ...row, error };
     const { requests, store, byteHitRatio } = found;
-    return { ...row, used: store.diskBytes, capacity: store.capacityBytes, hits: byteHitRatio, share: total ? requests.total / total : undefined };
+    return { ...row, used: store.diskBytes, capacity: store.capacityBytes, byteHitRatio, share: total ? requests.total / total : undefined };
   });
 }

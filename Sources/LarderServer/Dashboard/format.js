@@ -1,6 +1,6 @@
 // Numbers, sizes and times as text.
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-const LABELS = { at: "Time", bytesPerSecond: "Rate", maxBytesPerSecond: "Rate limit", etaSeconds: "Remaining", url: "URL", etag: "ETag" };
+const LABELS = { at: "Time", bytesPerSecond: "Rate", maxBytesPerSecond: "Rate limit", etaSeconds: "Remaining", url: "URL", baseURL: "Base URL", etag: "ETag" };
 const guard = (format) => (value) => (value === null || value === undefined || Number.isNaN(value) ? "–" : format(value));
 
 function digits(value, significant) {
@@ -41,6 +41,8 @@ export function decoded(text) {
     return text;
   }
 }
+
+export const originPath = (name) => `origins/${encodeURIComponent(name)}`;
 
 // A time on an axis of a day.
 export const dated = (time) => new Date(time).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });

@@ -122,17 +122,19 @@ export function newJob(page, ids = [], targets = "") {
   dialog(page, ids.length ? `Prefetch ${ids.length === 1 ? "this asset" : some(ids.length, "asset")}` : "New job", "Create the job", submit,
     !ids.length && field("Origin and path, URL or asset ID, one on each line", make("textarea", { name: "targets", spellcheck: "false", value: targets })),
     pair(textField("Ranges, such as bytes=0-1048575", "ranges"), numberField("Or play for, seconds", "seconds", { least: 0.001 }), numberField("From, seconds", "start")),
-    pair(textField("Label", "label"), selectField("Priority", "priority", ["normal", "low", "high"])),
-    pair(numberField("Maximum rate, MiB/s", "rate", { least: 0.001 }), textField("Deadline", "deadline", { type: "datetime-local" }), textField("Tags, separated by commas", "tags")),
+    pair(textField("Label", "label"), textField("Tags, separated by commas", "tags")), pair(limitFields({})),
     checkField("Pin the assets", "pinned"));
 }
 
 // Asks for another priority and other limits of an unfinished job.
-function changeJob(page, job, act) {
+const changeJob = (page, job, act) => dialog(page, "Change this job", "Change the job", async ({ priority, ...limits }) => act({ priority, ...jobLimits(limits) }), pair(limitFields(job)));
+
+function limitFields({ priority, maxBytesPerSecond, deadlineAt }) {
   const local = (at) => new Date(Date.parse(at) - new Date(at).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
-  dialog(page, "Change this job", "Change the job", async ({ priority, ...limits }) => act({ priority, ...jobLimits(limits) }),
-    pair(selectField("Priority", "priority", ["normal", "low", "high"], job.priority), numberField("Maximum rate, MiB/s", "rate", { least: 0.001, value: job.maxBytesPerSecond ? job.maxBytesPerSecond / 2 ** 20 : "" })),
-    pair(textField("Deadline", "deadline", { type: "datetime-local", value: job.deadlineAt ? local(job.deadlineAt) : "" })));
+  return [
+    selectField("Priority", "priority", ["normal", "low", "high"], priority), numberField("Maximum rate, MiB/s", "rate", { least: 0.001, value: maxBytesPerSecond && maxBytesPerSecond / 2 ** 20 }),
+    textField("Deadline", "deadline", { type: "datetime-local", value: deadlineAt && local(deadlineAt) }),
+  ];
 }
 
 const jobLimits = ({ rate: limit, deadline }) => ({

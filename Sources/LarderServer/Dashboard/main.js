@@ -28,7 +28,6 @@ const PAGES = {
   origins: [[originsPage, "GET /v1/origins", "GET /v1/stats"], [originPage, "GET /v1/origins/{name}", "GET /v1/stats"]],
   problems: [[problemsPage, "GET /v1/stats/live"]],
 };
-const SCOPES = { read: "read only", write: "write", admin: "admin" };
 const STATES = { connecting: "Connecting…", live: "Live", waiting: "Reconnecting…", off: "Not connected" };
 const EXPIRED = "The service no longer accepts the token.";
 const RETRY_SECONDS = 2;
@@ -182,7 +181,7 @@ const showRejected = (error) => showSignIn(error.status === 403 ? error.message 
 function showAccess() {
   const { token, assetPrefixes } = session.access;
   scope.hidden = leave.hidden = !session.token;
-  setText(scope, token ? `${SCOPES[token.scope] ?? token.scope}${assetPrefixes ? ", limited" : ""}` : "");
+  setText(scope, token ? `${token.scope}${token.scope === "read" ? " only" : ""}${assetPrefixes ? ", limited" : ""}` : "");
   scope.title = assetPrefixes ? `${token.id}: ${assetPrefixes.join(", ")}` : token?.id ?? "";
   showPage();
 }

@@ -1,7 +1,7 @@
 // Origins: the list, and one origin with circuits, latency, traffic, credentials and settings.
 import { session } from "./api.js";
 import { make, replace } from "./dom.js";
-import { ago, before, count, duration, moment, pick, some } from "./format.js";
+import { ago, before, count, duration, moment, originPath, pick, some } from "./format.js";
 import { originForm, SAVE, SAVE_NEW } from "./settings.js";
 import { action, announce, ask, badge, facts, grid, heading, link, listPanel, numbers, oneLine, panel } from "./view.js";
 
@@ -9,7 +9,7 @@ const STATES = ["closed", "halfOpen", "open"];
 const stateOf = ({ addresses }) => STATES[Math.max(...addresses.map(({ state }) => STATES.indexOf(state)))];
 const lastFailure = ({ addresses }) => addresses.map((each) => each.lastFailure).filter(Boolean).sort((one, two) => one.secondsAgo - two.secondsAgo)[0];
 const figuresOf = ({ requests, bytes, firstByteSeconds, fills, ...stats }) => ({ ...fills, ...stats, requests: requests.total, upstreamBytes: bytes.upstream, ...firstByteSeconds });
-const originLink = (name) => link(`#/origins/${encodeURIComponent(name)}`, name);
+const originLink = (name) => link(`#/${originPath(name)}`, name);
 const stateBadge = (state) => badge(state === "halfOpen" ? "half open" : state, { open: "bad", halfOpen: "warn", closed: "good" }[state]);
 
 export function originsPage(page) {
@@ -21,7 +21,7 @@ export function originsPage(page) {
     },
     seconds: 5, find: ({ name, baseURL }) => `${name} ${baseURL}`, key: ({ name }) => name, empty: "No origin is mounted.", tools: [reloadAction(page), action(SAVE_NEW, "New origin…", () => originForm(page), "main")],
     columns: [
-      ["Name", "name", ({ name }) => originLink(name), "name"], ["Circuit", "", (origin) => stateBadge(stateOf(origin)), (origin) => STATES.indexOf(stateOf(origin))], ["Base URL", "wide", ({ baseURL }) => baseURL, "baseURL"],
+      ["Name", "name", ({ name }) => originLink(name), "name"], ["Circuit", "", (origin) => stateBadge(stateOf(origin)), (origin) => STATES.indexOf(stateOf(origin))], ...numbers("baseURL", "wide"),
       ...numbers("requests byteHitRatio upstreamBytes"), ["First byte, p95", "number", ({ p95 }) => duration(p95), "p95"], ["Failed fills", "number", ({ failed }) => count(failed), "failed"],
       ["Last failure", "", ({ failure }) => failure && `${failure.cause}, ${ago(before(failure.secondsAgo))}`, ({ failure }) => failure && -failure.secondsAgo],
       ["Credentials", "", ({ credentials }) => credentials && badge(credentials.kind, credentials.error || credentials.stale ? "bad" : "good")],
@@ -44,10 +44,8 @@ function serverItem({ url, address, state, failuresInARow, probeInSeconds, lastF
   return make("li", badge(url ? `circuit ${state === "halfOpen" ? "half open" : state}` : state, kind), `${url ?? address}${detail && `: ${detail}`}`, oneLine(failure?.message));
 }
 
-const UNMOUNT = "DELETE /v1/origins/{name}";
-
 const unmount = (page, name) => ask(page, `Unmount the origin ${name}?`, "Its assets stay cached until they are evicted or purged.", "Keep the origin", "Unmount", async () => {
-  await page.send("DELETE", `/v1/origins/${encodeURIComponent(name)}`);
+  await page.send("DELETE", `/v1/${originPath(name)}`);
   announce(`The origin ${name} was unmounted.`, "good", true);
   location.hash = "/origins";
 });
@@ -67,13 +65,13 @@ export function originPage(page) {
     const counts = stats ? figuresOf(stats) : {};
     figures.update({ ...Object.fromEntries(["p50", "p95", "p99"].map((each) => [`First byte, ${each}`, duration(counts[each])])), ...pick(counts, "requests byteHitRatio upstreamBytes failed timedOut retried") });
     accountPanel.element.hidden = !stats?.credentials && !origin.credentialsFile && !Object.keys(origin.headers).length;
-    const { kind, expiresAt, refreshedAt, stale, refreshes, error } = stats?.credentials ?? {};
+    const { kind, expiresAt, stale, error, ...rest } = stats?.credentials ?? {};
     account.update({
-      Kind: kind ?? (origin.credentialsFile ? "header fields of a file" : "header fields"), "Header fields": Object.keys(origin.headers).join(", ") || "none", File: origin.credentialsFile ?? origin.auth?.file, "Last refresh": moment(refreshedAt), Age: ago(refreshedAt), Expires: expiresAt ? moment(expiresAt) : kind && "never or unknown",
-      State: kind && badge(error ? "failing" : stale ? "stale" : "good", error || stale ? "bad" : "good"), Refreshes: count(refreshes), "Failed refreshes": count(stats?.credentials?.failures), Error: error,
+      Kind: kind ?? (origin.credentialsFile ? "header fields of a file" : "header fields"), "Header fields": Object.keys(origin.headers).join(", ") || "none", File: origin.credentialsFile ?? origin.auth?.file, Expires: expiresAt ? moment(expiresAt) : kind && "never or unknown",
+      State: kind && badge(error ? "failing" : stale ? "stale" : "good", error || stale ? "bad" : "good"), ...pick(rest, "refreshedAt refreshes failures"), Error: error,
     });
     const { addresses, observations, ...own } = origin;
     settings.update(pick(own));
   }
-  return [heading(name, link("#/origins", "All origins")), grid(state, accountPanel, panel("Settings", { tools: [action(SAVE, "Change…", () => originForm(page, name)), action(UNMOUNT, "Unmount…", async () => unmount(page, name), "danger")] }, settings.element))];
+  return [heading(name, link("#/origins", "All origins")), grid(state, accountPanel, panel("Settings", { tools: [action(SAVE, "Change…", () => originForm(page, name)), action("DELETE /v1/origins/{name}", "Unmount…", async () => unmount(page, name), "danger")] }, settings.element))];
 }

@@ -1,8 +1,8 @@
 // Problems: those of now with their causes, then warnings, errors and changes of the readiness.
 import { session } from "./api.js";
 import { make, replace } from "./dom.js";
-import { ago, before, bytes, count, duration, moment, percent, some } from "./format.js";
-import { badge, grid, heading, link, listPanel, oneLine, panel, words } from "./view.js";
+import { ago, before, bytes, count, duration, moment, originPath, percent, some } from "./format.js";
+import { badge, grid, heading, link, listPanel, numbers, oneLine, panel, words } from "./view.js";
 
 // The share of young bytes among the evicted ones.
 const THRASHING = 0.2;
@@ -34,7 +34,7 @@ function ofServer({ url, state, failuresInARow, failingSeconds, lastFailure, res
   ];
 }
 
-const originHash = (name) => `#/origins/${encodeURIComponent(name)}`;
+const originHash = (name) => `#/${originPath(name)}`;
 const ofOrigin = ({ name, addresses }) => addresses.flatMap((address) => ofServer(address, name, originHash(name)));
 
 async function ofJobs(page, counts) {
@@ -100,8 +100,8 @@ export function problemsPage(page) {
   const now = session.can("GET /v1/stats") && listPanel(page, "Problems now", {
     name: "now", read: () => findProblems(page), find: ({ what, text, status }) => `${what} ${status} ${text}`, key: ({ what, text, status }) => `${what} ${status} ${text.split(/[:.]/)[0]}`, empty: "There are no problems.",
     columns: [
-      ["Level", "", ({ level: kind }) => badge(kind === "bad" ? "error" : "warning"), "level"], ["Cause", "name", ({ what, hash }) => link(hash, what), "what"], ["Status", "", ({ status }) => status, "status"],
-      ["Description", "line", ({ text }) => oneLine(text)], ["Time", "number", ({ at }) => (Date.parse(at) > Date.now() ? moment(at) : ago(at)), "at"], ["Count", "number", (each) => count(each.count), "count"],
+      ["Level", "", ({ level: kind }) => badge(kind === "bad" ? "error" : "warning"), "level"], ["Cause", "name", ({ what, hash }) => link(hash, what), "what"], ...words("status"),
+      ["Description", "line", ({ text }) => oneLine(text)], ["Time", "number", ({ at }) => (Date.parse(at) > Date.now() ? moment(at) : ago(at)), "at"], ...numbers("count"),
     ],
   });
   const log = listPanel(page, "Warnings and errors", {

@@ -1,16 +1,14 @@
 // Readers: tokens with their rights and traffic, new tokens, revocation.
 import { session } from "./api.js";
 import { make } from "./dom.js";
-import { bytes, count, moment, rate } from "./format.js";
-import { action, announce, badge, dialog, grid, heading, link, listPanel, numberField, pair, proof, proofField, scan, selectField, textField, words } from "./view.js";
+import { moment } from "./format.js";
+import { action, announce, badge, dialog, grid, heading, link, listPanel, numberField, numbers, pair, proof, proofField, scan, selectField, textField, words } from "./view.js";
 
 const STATES = { active: "good", expired: "bad", overridden: "warn" };
-const REVOKE = "DELETE /v1/tokens/{tokenId}";
 const list = (text) => text?.split(/[\s,]+/).filter(Boolean);
 
 export function readersPage(page) {
   const traffic = new Map();
-  const figure = (title, value, format) => [title, "number", ({ id }) => format(traffic.has(id) ? value(traffic.get(id)) : undefined), ({ id }) => (traffic.has(id) ? value(traffic.get(id)) : undefined)];
   // The rate is that between two reads of the counters.
   const readTraffic = async () => {
     const time = performance.now();
@@ -22,17 +20,16 @@ export function readersPage(page) {
   const readers = listPanel(page, "Readers", {
     read: async () => {
       const [{ items }] = await Promise.all([scan(page, "/v1/tokens", {}, () => true, 10_000), session.can("GET /v1/stats") && readTraffic()]);
-      return items;
+      return items.map((item) => ({ ...traffic.get(item.id), ...item }));
     },
     seconds: 5, find: ({ id, origins, prefixes }) => [id, ...(origins ?? []), ...(prefixes ?? [])].join(" "), key: ({ id, source }) => `${id} ${source}`, empty: "The service requires no token.",
     tools: action("POST /v1/tokens", "New token…", async () => newToken(page, readers), "main"),
     columns: [
       ["Name", "name", ({ id }) => (session.can("GET /v1/requests") ? link(`#/requests?token=${encodeURIComponent(id)}`, id) : id), "id"], ...words("scope source"), ["State", "", ({ state }) => badge(state, STATES[state]), "state"],
       ["Limits", "text", ({ origins, prefixes }) => [...(origins ?? []), ...(prefixes ?? [])].join(", ") || "none"],
-      figure("Rate", (each) => each.bytesPerSecond, rate), figure("Bytes", (each) => each.bytes, bytes), figure("Saved bytes", (each) => each.bytesFromCache, bytes),
-      figure("Requests", (each) => each.requests, count), figure("Errors", (each) => each.errors, count),
+      ...numbers("bytesPerSecond bytes bytesFromCache requests errors"),
       ["Expires", "number", ({ expiresAt }) => (expiresAt ? moment(expiresAt) : "never"), "expiresAt"],
-      ["", "", ({ id, source }) => (source === "api" ? action(REVOKE, "Revoke…", async () => revoke(page, readers, id)) : null)],
+      ["", "", ({ id, source }) => (source === "api" ? action("DELETE /v1/tokens/{tokenId}", "Revoke…", async () => revoke(page, readers, id)) : null)],
     ],
   });
   return [heading("Readers"), grid(readers)];

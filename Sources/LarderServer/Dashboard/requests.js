@@ -1,10 +1,8 @@
 // Requests: the last ones, newest first.
-import { duration } from "./format.js";
 import { ID } from "./search.js";
 import { assetLink, badge, filters, grid, heading, keyText, link, listPanel, numbers, scan, textField, words } from "./view.js";
 
 const FIELDS = { prefix: "Key prefix or path", origin: "Origin", token: "Token", status: "Status, such as 5xx", result: "Result, such as miss", minSeconds: "Least seconds" };
-const time = (title, name) => [title, "number", (request) => duration(request[name]), name];
 
 export function requestsPage(page) {
   const search = filters(page, "requests", textField("Trace, request or asset ID", "id", { value: page.query.get("id") }), Object.entries(FIELDS).map(([name, title]) => textField(title, name, { value: page.query.get(name) })));
@@ -18,7 +16,7 @@ export function requestsPage(page) {
     columns: [
       ...words("at"), ["Status", "", ({ status }) => badge(status, status < 400 ? "good" : "bad"), "status"], ["Result", "", ({ code, result }) => code ?? result, ({ code, result }) => code ?? result],
       ["Request", "wide", (request) => (request.assetId ? assetLink(request) : keyText(request.path)), ({ key, path }) => key ?? path], ["Range", "", ({ assetId, range }) => assetId && link(`#/fills?target=${assetId}&range=${range ?? ""}`, range ?? "all")],
-      ...numbers("bytes bytesFromUpstream"), time("First byte", "firstByteSeconds"), time("Total", "totalSeconds"), ...words("token client"),
+      ...numbers("bytes bytesFromUpstream firstByteSeconds totalSeconds"), ...words("token client"),
       ["Trace", "", ({ traceId, requestId }) => (traceId ?? requestId) && link(`#/requests?id=${traceId ?? requestId}`, (traceId ?? requestId).slice(0, 8))],
     ],
   });

@@ -1,7 +1,7 @@
 // Forms of settings: fields of a document and their changes as a merge patch; the form of an origin with a test.
 import { session } from "./api.js";
 import { make, replace } from "./dom.js";
-import { bytes, label, pick } from "./format.js";
+import { bytes, label, originPath, pick } from "./format.js";
 import { announce, badge, checkField, dialog, facts, field, FieldError, numberField, oneLine, selectField, submitButton, textField } from "./view.js";
 
 export const [SAVE_NEW, SAVE] = ["PUT /v1/origins/{name}", "PATCH /v1/origins/{name}"];
@@ -96,13 +96,13 @@ function merged(target, patch) {
 
 // Asks for a new origin, or for other settings of this one; `groups` are all or some of their names.
 export async function originForm(page, name, groups = Object.keys(GROUPS)) {
-  const { document: origin, revision } = name ? await page.get(`/v1/origins/${encodeURIComponent(name)}`, {}, { read: "revision" }) : { document: DEFAULTS };
+  const { document: origin, revision } = name ? await page.get(`/v1/${originPath(name)}`, {}, { read: "revision" }) : { document: DEFAULTS };
   const fields = groups.flatMap((group) => GROUPS[group]);
   const report = make("div", { role: "status" });
   const submit = async ({ name: chosen = name, path, ...values }, isTest) => {
     const patch = changes(origin, values, fields);
     if (patch.auth?.type === null) patch.auth = null;
-    const place = `/v1/origins/${encodeURIComponent(chosen)}`;
+    const place = `/v1/${originPath(chosen)}`;
     if (isTest) {
       replace(report, make("p.muted", "The upstream is being asked…"));
       replace(report, result(await page.send("POST", `${place}/test`, { settings: merged(origin, patch), ...(path && { path }) })));
@@ -112,7 +112,7 @@ export async function originForm(page, name, groups = Object.keys(GROUPS)) {
     else await page.send("PUT", place, merged({}, patch), { "If-None-Match": "*" });
     announce(`The origin ${chosen} was ${name ? "changed" : "mounted"}.`, "good", !name);
     if (name) page.update();
-    else location.hash = `/origins/${encodeURIComponent(chosen)}`;
+    else location.hash = `/${originPath(chosen)}`;
     return undefined;
   };
   const sets = groups.map((group, index) => make("details.group", { open: index === 0 }, make("summary", group), make("div.fields", GROUPS[group].map((each) => control(origin, each)))));

@@ -1,6 +1,6 @@
 // Parts of pages: panels, tables, forms, dialogs, messages.
 import { session } from "./api.js";
-import { make, replace, setContent, setStyle, setText } from "./dom.js";
+import { make, setContent, setStyle, setText } from "./dom.js";
 import { count, decoded, label as fieldLabel, percent, show, some } from "./format.js";
 
 const messages = document.getElementById("messages");
