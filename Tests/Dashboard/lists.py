@@ -9,14 +9,17 @@ from stage import ADMIN, LIMITED_READ, READ, button, panel, row
 
 
 def check_search(stage, visit):
-    """One field finds decoded names, parts of names, viewer URLs, upstream URLs and identifiers; a token finds its own only."""
+    """One field finds decoded names, viewer URLs, upstream URLs and identifiers, and the service parts of names; a token finds its own only."""
+    stage.call("POST", "/v1/purges", {"origin": "media"})
+    for number in range(60):
+        stage.read(f"part{number:02}.bin")
     spaced = stage.files / "part summer night 100%.bin"
     spaced.write_bytes(b"x" * 5000)
     for name in ("part02.bin", "other.bin", spaced.name):
         stage.read(name)
     upstream = f"http://127.0.0.1:{stage.upstream.port}"
     found = {
-        "summer NIGHT": "summer night", "/o/media/part summer": "summer night", "part02": "part02.bin",
+        "summer NIGHT": "summer night", "/o/media/part summer": "summer night", "/part SUMMER night 100%": "summer night", "part02": "part02.bin",
         f"{stage.base}/o/media/part02.bin?exp=1&sig=x": "part02.bin", f"{upstream}/part02.bin": "part02.bin",
         f"{stage.base}/v1/content?url={urllib.parse.quote(upstream + '/part02.bin', safe='')}": "part02.bin",
     }  # fmt: skip
@@ -29,6 +32,21 @@ def check_search(stage, visit):
             expect(assets.locator("tbody tr"), text).to_have_count(1)
             expect(row(assets, name), text).to_be_visible()
             expect(field).to_have_value(text)
+        field.fill("Part")
+        field.press("Enter")
+        expect(assets.locator(".pager")).to_contain_text("50 of 61")
+        calls = len(view.calls)
+        button(assets, "Key").click()
+        expect(row(assets, "summer night")).to_be_visible()
+        expect(assets.locator("tbody tr").nth(1)).to_contain_text("part00.bin")
+        button(assets, "Next").click()
+        expect(assets.locator("tbody tr").last).to_contain_text("part59.bin")
+        expect(assets.locator("tbody tr")).to_have_count(11)
+        lists = [urllib.parse.parse_qs(urllib.parse.urlsplit(url).query) for _, url, _ in view.calls[calls:] if "/v1/assets?" in url]
+        assert lists and all(query["contains"] == ["Part"] and query["sort"] == ["key"] and query["limit"] == ["50"] for query in lists), lists
+        button(page, "Purge…").click()
+        expect(page.get_by_role("dialog")).to_contain_text("cannot select by parts of names")
+        page.keyboard.press("Escape")
         for text in (stage.asset("other.bin"), f"{stage.base}/v1/assets/{stage.asset('other.bin')}/content"):
             view.go("assets", "Assets")
             field.fill(text)

@@ -4,14 +4,14 @@ import { ago, bytes, count } from "./format.js";
 import { CREATE, newJob } from "./jobs.js";
 import { planDialog, PURGE, purgeAction } from "./plan.js";
 import { meaning } from "./search.js";
-import { announce, assetLink, badge, checkField, filters, forEach, grid, heading, listPanel, meter, numberField, numbers, pair, scan, selectField, textField, withinField } from "./view.js";
+import { assetLink, badge, checkField, filters, forEach, grid, heading, listPanel, meter, numberField, numbers, pair, selectField, textField, withinField } from "./view.js";
 
 const FIELDS = ["origin", "tag", "state", "pinned"];
 
 export function assetsPage(page) {
   const find = page.query.get("find") ?? "";
   const query = Object.fromEntries(FIELDS.map((name) => [name, page.query.get(name) ?? undefined]));
-  const { id, filters: tried = [{}], match } = find ? meaning(find) : {};
+  const { id, filters: tried = [{}] } = find ? meaning(find) : {};
   if (id) location.replace(`#/assets/${id}`);
   const within = withinField(page.query.get("within"));
   const limit = within?.querySelector("select").value;
@@ -27,14 +27,9 @@ export function assetsPage(page) {
     return wanted.at(-1);
   };
   let found;
-  const read = async () => {
-    const { items, isPart } = await scan(page, "/v1/assets", { prefix: limit, ...query, sort: "key", order: "asc" }, match);
-    if (isPart) announce(`More than ${count(items.length)} assets: enter more of the name.`, "warn");
-    return items;
-  };
   const list = listPanel(page, "Assets", {
-    ...(match ? { read, seconds: 0 } : { path: "/v1/assets", isSorted: true, query: async () => ({ ...query, ...(found ??= await place()), total: true }) }),
-    key: (asset) => asset.assetId, empty: "No asset meets the conditions.", tools: purgeAction(() => purge(page, { ...query, prefix: limit, ...(found ?? tried[0]) })),
+    // A part of a name is compared with all assets: the list is read once.
+    path: "/v1/assets", isSorted: true, seconds: tried.at(-1).contains ? 0 : 10, query: async () => ({ ...query, ...(found ??= await place()), total: true }), key: (asset) => asset.assetId, empty: "No asset meets the conditions.", tools: purgeAction(() => purge(page, { ...query, prefix: limit, ...(found ?? tried[0]) })),
     actions: actions(page),
     columns: [
       ["Key", "wide", assetLink, "key"], ...numbers("contentLength"), ["Cached", "", cachedMeter, "cachedBytes"], ...numbers("hits"),
@@ -70,12 +65,12 @@ export function labels({ pinned, tags }) {
 }
 
 // Asks for a purge of the assets that the filter of the list selects.
-async function purge(page, { url, prefix, origin, tag, state, pinned }) {
+async function purge(page, { url, prefix, contains, origin, tag, state, pinned }) {
   const request = ({ soft, pattern, days, url: address, ...conditions }) => ({
     ...conditions, soft: soft === "on", ...(pattern && { patterns: [pattern] }), ...(address && { urls: [address] }), ...(days !== undefined && { olderThanSeconds: days * 86_400 }),
   });
   planDialog(page, "Purge assets", request, make("p.muted", "An asset is purged if it meets all conditions."),
-    (state || pinned) && make("p.problem", "A purge cannot select by the cached bytes or by pins: it includes assets that this list does not show."),
+    (contains || state || pinned) && make("p.problem", "A purge cannot select by parts of names, cached bytes or pins: it includes assets that this list does not show."),
     pair(textField("Key prefix", "prefix", { value: prefix }), textField("Key pattern, such as /o/media/**/*.mp4", "pattern"), textField("URL", "url", { value: url })),
     pair(textField("Origin", "origin", { value: origin }), textField("Tag", "tag", { value: tag }), textField("Media type", "contentType"), numberField("Minimum age, days", "days")),
     checkField("Mark as stale instead of removing", "soft"));

@@ -102,7 +102,7 @@ export function jobPage(page) {
 
 async function readCauses(page, path) {
   const causes = new Map();
-  const { items } = await scan(page, `${path}/items`, {}, (item) => item.error, 100_000);
+  const items = await scan(page, `${path}/items`, {}, (item) => item.error, 100_000);
   for (const { error, ...item } of items) {
     const cause = causes.get(error.message) ?? { cause: error.message, code: error.code, items: 0, firstItem: target(item) };
     cause.items += 1;

@@ -19,7 +19,7 @@ export function readersPage(page) {
   };
   const readers = listPanel(page, "Readers", {
     read: async () => {
-      const [{ items }] = await Promise.all([scan(page, "/v1/tokens", {}, () => true, 10_000), session.can("GET /v1/stats") && readTraffic()]);
+      const [items] = await Promise.all([scan(page, "/v1/tokens", {}, () => true, 10_000), session.can("GET /v1/stats") && readTraffic()]);
       return items.map((item) => ({ ...traffic.get(item.id), ...item }));
     },
     seconds: 5, find: ({ id, origins, prefixes }) => [id, ...(origins ?? []), ...(prefixes ?? [])].join(" "), key: ({ id, source }) => `${id} ${source}`, empty: "The service requires no token.",

@@ -10,7 +10,7 @@ export function requestsPage(page) {
   const query = () => Object.fromEntries(Object.keys(FIELDS).map((name) => [name, page.query.get(name)]));
   // A traceparent has the ID of its trace in its second part.
   const wanted = id && (id.split("-").find((part) => ID.test(part)) ?? id).toLowerCase();
-  const read = async () => (await scan(page, "/v1/requests", query(), (request) => [request.traceId, request.requestId, request.assetId].includes(wanted))).items;
+  const read = () => scan(page, "/v1/requests", query(), (request) => [request.traceId, request.requestId, request.assetId].includes(wanted));
   const list = listPanel(page, "Requests", {
     ...(id ? { read, seconds: 5 } : { path: "/v1/requests", query, seconds: 2 }), key: (request) => request.id, empty: id ? "None of the last 10,000 requests has this ID." : "No request meets the conditions.", live: true,
     columns: [

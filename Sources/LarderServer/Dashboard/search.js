@@ -1,15 +1,12 @@
 // The search for assets: by identifier, by the URL of a viewer or of an upstream, by the beginning or a part of a key.
-import { decoded } from "./format.js";
-
 export const ID = /^[0-9a-f]{32}$/;
 
-// The meaning of a text: an asset ID, filters of the list to be tried in turn, or a test of items.
+// The meaning of a text: an asset ID, or filters of the list to be tried in turn.
 export function meaning(text) {
   if (ID.test(text)) return { id: text };
   if (/^https?:/i.test(text)) return ofURL(text);
-  if (text.startsWith("/")) return { filters: [...new Set([text, encoded(text)])].map((prefix) => ({ prefix })) };
-  const part = text.toLowerCase();
-  return { match: ({ key, url }) => [key, decoded(key), url ?? ""].some((each) => each.toLowerCase().includes(part)) };
+  if (text.startsWith("/")) return { filters: [{ prefix: text }, { contains: text }] };
+  return { filters: [{ contains: text }] };
 }
 
 function ofURL(text) {
@@ -21,12 +18,4 @@ function ofURL(text) {
   // The URL of an upstream can contain such a path, too.
   const [mounted] = /\/o\/[^/]+\/.*$/.exec(pathname) ?? [];
   return { filters: [{ url: text }, mounted && { prefix: mounted }].filter(Boolean) };
-}
-
-function encoded(text) {
-  try {
-    return encodeURI(text).replaceAll("#", "%23").replaceAll("?", "%3F");
-  } catch {
-    return text;
-  }
 }

@@ -136,7 +136,7 @@ export function listPanel(page, title, { path, query, read, find, columns, key, 
   return list;
 }
 
-// All items of a list of the API that `match`, at most `most` of them; `isPart`: there can be more.
+// All items of a list of the API that `match`, at most `most` of them.
 export async function scan(page, path, query, match, most = 1000) {
   const found = [];
   let [cursor, number] = [undefined, 0];
@@ -145,7 +145,7 @@ export async function scan(page, path, query, match, most = 1000) {
     found.push(...answer.items.filter(match));
     cursor = answer.nextCursor;
   }
-  return { items: found.slice(0, most), isPart: cursor !== null || found.length > most };
+  return found.slice(0, most);
 }
 
 export async function forEach(items, noun, done, operation) {
