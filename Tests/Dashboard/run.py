@@ -839,7 +839,7 @@ def check_keyboard(stage, visit):
 
 
 def check_views(stage, visit, screenshots=None):
-    """Pages fit 360 to 2560 pixels; texts have contrast in the light and in the dark scheme."""
+    """Pages fit 360 to 2560 pixels; texts and drawings have contrast in the light and in the dark scheme, and a colour has one meaning."""
     asset, job = stage.asset("film.mp4"), stage.job("film.mp4", "none.mp4", label="tonight")
     for width in (360, 768, 1440, 2560):
         for scheme in ("light", "dark"):
@@ -850,6 +850,37 @@ def check_views(stage, visit, screenshots=None):
                     if screenshots:
                         name = (route.partition("/")[0] or "overview") + ("-item" if "/" in route else "")
                         page.screenshot(path=screenshots / f"{name}-{width}-{scheme}.png", full_page=True)
+                if width == 1440:
+                    check_colors(stage, view, asset)
+
+
+def check_colors(stage, view, asset):
+    """The style sheet states the meaning of each colour, no two are equal, and bars have the colour of their meaning."""
+    style = view.page.evaluate("fetch('style.css').then((response) => response.text())")
+    table = re.findall(r"^([a-z](?:, [a-z])*): .*$", style.partition("*/")[0], re.M)
+    names = [name for line in table for name in line.split(", ")]
+    assert names == sorted(re.findall(r"--([a-z]):", style)), f"the table of colours has {names}"
+    colors = dict(zip(names, view.page.evaluate(COLORS, names)))
+    assert len(set(colors.values())) == len(names), f"colours are equal: {colors}"
+
+    def bar(route, place):
+        found = panel(view.go(route), place).locator(".meter:not(.bad) i").first
+        return found.evaluate("(element) => getComputedStyle(element).backgroundColor")
+
+    job = stage.job("film.mp4", label="whole")
+    assert bar(f"assets/{asset}", "Properties") == bar("assets", "Assets") == colors["a"], "cached bytes have another colour"
+    for route, place in [(f"jobs/{job}", "Progress"), ("jobs", "Jobs"), ("policy", "Quotas"), ("overview", "Usage")]:
+        assert bar(route, place) == colors["l"], f"{place} has another colour than progress and shares"
+
+
+#: The values of these colours in the scheme of the page.
+COLORS = """(names) => names.map((name) => {
+  const sample = document.body.appendChild(document.createElement("i"));
+  sample.style.color = `var(--${name})`;
+  const { color } = getComputedStyle(sample);
+  sample.remove();
+  return color;
+})"""
 
 
 def check_view(page, route, width, scheme):
@@ -910,9 +941,9 @@ CONTRAST = """() => {
   }
   // Borders of controls, and inks of drawings: at least 3.
   const ratio = (one, two) => (Math.max(one, two) + 0.05) / (Math.min(one, two) + 0.05);
-  for (const element of document.querySelectorAll("main input:not([type=checkbox]), main select, main textarea, main path.line, main path.area, main path.below")) {
+  for (const element of document.querySelectorAll("main input:not([type=checkbox]), main select, main textarea, main path.line, main path.area, main path.below, main .meter i, main .disk i")) {
     const style = getComputedStyle(element);
-    const ink = element.closest("svg") ? (style.fill === "none" ? style.stroke : style.fill) : style.borderTopColor;
+    const ink = element.tagName === "I" ? style.backgroundColor : element.closest("svg") ? (style.fill === "none" ? style.stroke : style.fill) : style.borderTopColor;
     if (ratio(luminance(pixel(ink)), luminance(pixel(ground(element.parentElement)))) < 3) faint.add(`${element.tagName} ${element.getAttribute("class") ?? element.name} ${ink}`);
   }
   return [...faint];

@@ -57,7 +57,7 @@ export const purgeAssets = (page, items) => planDialog(page, items.length === 1 
   make("ul.scroll.mono", { tabindex: 0 }, items.map(({ key }) => make("li", key))), checkField("Mark as stale instead of removing", "soft"));
 
 export function cachedMeter({ cachedBytes, cachedRatio }) {
-  return cachedRatio === null ? bytes(cachedBytes) : meter(cachedRatio);
+  return cachedRatio === null ? bytes(cachedBytes) : meter(cachedRatio, "cached");
 }
 
 export function labels({ pinned, tags }) {

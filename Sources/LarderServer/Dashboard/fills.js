@@ -66,6 +66,6 @@ function explanation({ contentLength, response, freshness, source, wanted, cache
   });
   const end = Math.max(1, contentLength, ...wanted.map(({ offset, length }) => offset + length));
   const spans = (ranges) => ranges.filter(Boolean).map(({ offset, length }) => ({ from: offset, to: length === null ? end : offset + length, strength: 1 }));
-  parts.update({ length: end, format: bytes, rows: [["read", "e", spans(wanted)], ["cached", "a", spans(cached.items)], ["fetch", "c", spans(fetch.items.map(({ range: part }) => part))]] });
+  parts.update({ length: end, format: bytes, rows: [["read", "g", spans(wanted)], ["cached", "a", spans(cached.items)], ["fetch", "c", spans(fetch.items.map(({ range: part }) => part))]] });
   return [parts.element, summary.element];
 }

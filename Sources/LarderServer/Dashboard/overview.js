@@ -30,7 +30,7 @@ export function overviewPage(page) {
   const diskPanel = panel("Disk", { size: "half" }, disk.element);
   const top = table("Most requested assets", [
     ["Asset", "wide", assetLink], ...numbers("requests servedBytes"),
-    ["From the cache", "", ({ byteHitRatio }) => meter(byteHitRatio)],
+    ["From the cache", "", ({ byteHitRatio }) => meter(byteHitRatio, "cached")],
   ], (item) => item.assetId, "No asset was requested since the start.");
   const topPanel = panel("Most requested assets", {}, top.element);
 
