@@ -37,6 +37,7 @@ if __name__ == "__main__":
 
 from playwright.sync_api import expect, sync_playwright  # noqa: E402
 
+import forms  # noqa: E402
 import lists  # noqa: E402
 import tasks  # noqa: E402
 from stage import ADMIN, HOSTILE, LIMITED_READ, LIMITED_WRITE, POLICY, PREFIXES, READ, WRITE, Fleet, Stage, Visit, button, panel, row  # noqa: E402
@@ -986,8 +987,8 @@ CHECKS = {
     "contents": check_contents, "keyboard": check_keyboard, "views": check_views, "memory": check_memory,
     "outage": check_outage, "access": check_access,
 }  # fmt: skip
-CHECKS.update(lists.CHECKS, tasks=tasks.perform)
-BRIEF = ["search", "tabs", "tasks", "files", "tokens", "permissions", "limits", "repetition", "overview", "fleet", "names", "contents", "outage"]
+CHECKS.update(forms.CHECKS | lists.CHECKS, tasks=tasks.perform)
+BRIEF = ["search", "tabs", "settings", "tasks", "files", "tokens", "permissions", "limits", "repetition", "overview", "fleet", "names", "contents", "outage"]
 
 
 #: Waits for a number of seconds in the memory of the page.

@@ -1,6 +1,7 @@
 // Numbers, sizes and times as text.
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-const LABELS = { at: "Time", bytesPerSecond: "Rate", maxBytesPerSecond: "Rate limit", etaSeconds: "Remaining", url: "URL", baseURL: "Base URL", etag: "ETag" };
+const LABELS = { __proto__: null, at: "Time", bytesPerSecond: "Rate", maxBytesPerSecond: "Rate limit", etaSeconds: "Remaining", etag: "ETag" };
+const WORDS = { __proto__: null, auth: "account", url: "URL", cmcd: "CMCD", id: "ID", tls: "TLS", sts: "STS", min: "minimum", max: "maximum" };
 const guard = (format) => (value) => (value === null || value === undefined || Number.isNaN(value) ? "–" : format(value));
 
 function digits(value, significant) {
@@ -71,7 +72,7 @@ export function show(name, value) {
 }
 
 export function label(name) {
-  const words = name.replace(/(Seconds|At)$|(?<!^)Bytes$/, "").replace(/[A-Z]+/g, (letters) => ` ${letters.toLowerCase()}`);
+  const words = name.replace(/(Seconds|At)$|(?<!^)Bytes$/, "").replace(/[A-Z]+/g, (letters) => ` ${letters.toLowerCase()}`).replace(/[a-z]+/g, (word) => WORDS[word] ?? word);
   return LABELS[name] ?? words[0].toUpperCase() + words.slice(1);
 }
 

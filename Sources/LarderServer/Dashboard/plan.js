@@ -10,8 +10,8 @@ export const PURGE = ["POST /v1/purges", "GET /v1/purges/{planId}", "POST /v1/pu
 // The button that opens a dialog for a purge; null unless the token permits purges.
 export const purgeAction = (operation) => action(PURGE, "Purge…", operation, "danger");
 
-// A dialog for a change in two steps. `prepare(values)` returns the report of the plan and, if it can be carried out, the text
-// of the button that does so; `commit` does it, and `discard` drops a plan.
+// A dialog for a change in two steps. `prepare(values, button)` returns the report of the plan and, if it can be carried out, the
+// text of the button that does so, or nothing: the dialog closes. `commit` does it, and `discard` drops a plan.
 export function twoSteps(page, title, confirm, { prepare, commit, discard = () => {} }, ...content) {
   const report = make("div", { role: "status" });
   const drop = () => {
@@ -20,11 +20,11 @@ export function twoSteps(page, title, confirm, { prepare, commit, discard = () =
   };
   const carryOut = () => commit().then(close, (error) => setText(problem, error.message));
   // Neither the default button of the form nor focused: Enter in the form repeats the plan.
-  const plan = async (values) => {
+  const plan = async (values, chosen) => {
     drop();
-    const { text, lines } = await prepare(values);
-    replace(report, lines, text && button(text, carryOut, "commit"));
-    return false;
+    const prepared = await prepare(values, chosen);
+    if (prepared) replace(report, prepared.lines, prepared.text && button(prepared.text, carryOut, "commit"));
+    return prepared && false;
   };
   const { element, body, problem, close } = dialog(page, title, confirm, plan, content, report);
   body.addEventListener("input", drop);

@@ -276,6 +276,8 @@ function refuse(element, { field: name, message }) {
   const control = element.elements[name];
   control.after(make("p.problem.refused", { role: "alert" }, message));
   control.ariaInvalid = "true";
+  const group = control.closest("details");
+  if (group) group.open = true;
   control.focus();
 }
 
