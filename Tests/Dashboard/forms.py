@@ -1,10 +1,10 @@
-"""Checks of the form of an origin: its fields, and members that are JSON."""
+"""Checks of the form of an origin: its fields, members that are JSON, and the plan of a quota."""
 
 import re
 
 from harness import checks
 from playwright.sync_api import expect
-from stage import ADMIN, button, panel
+from stage import ADMIN, button, panel, row
 
 #: Members of a read document that can be sent back, and are ignored.
 IGNORED = {"name", "from", "observations", "addresses"}
@@ -91,4 +91,41 @@ def check_settings(stage, visit):
     stage.call("DELETE", "/v1/origins/formed")
 
 
-CHECKS = {"settings": check_settings}
+def check_quota(stage, visit):
+    """A quota that would evict assets shows its plan before it is saved."""
+    for number in range(5):
+        stage.read(f"part0{number}.bin")
+    with visit(ADMIN) as view:
+        page, dialog = view.go("origins/media", "media"), view.page.get_by_role("dialog")
+
+        def change(text):
+            button(panel(page, "Settings"), "Change…").click()
+            dialog.locator("summary", has_text="Storage").click()
+            dialog.get_by_label("Quota: maximum, MiB").fill(text)
+
+        def quota():
+            return stage.call("GET", "/v1/origins/media")[2]["quota"]["maxBytes"]
+
+        change("0.125")
+        for name in ("Save", "Show the plan"):
+            button(dialog, name).click()
+            expect(dialog).to_contain_text("would leave the cache")
+            expect(dialog.locator(".scroll li").first).to_contain_text("/o/media/")
+            assert quota() == 32 << 20, "the plan has changed the quota"
+            dialog.get_by_label("Quota: maximum, MiB").fill("0.25")
+            expect(button(dialog, "Apply")).to_have_count(0)
+        button(dialog, "Show the plan").click()
+        button(dialog, "Apply").click()
+        expect(dialog).to_have_count(0)
+        expect(page.locator("#messages")).to_contain_text("was changed")
+        assert quota() == 256 << 10, quota()
+        view.go("policy", "Policy")
+        expect(row(panel(page, "Quotas"), "media")).to_contain_text("256 KiB")
+        view.go("origins/media", "media")
+        change("32")
+        button(dialog, "Save").click()
+        expect(dialog).to_have_count(0)
+        assert quota() == 32 << 20, quota()
+
+
+CHECKS = {"settings": check_settings, "quota": check_quota}

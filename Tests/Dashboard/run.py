@@ -988,7 +988,7 @@ CHECKS = {
     "outage": check_outage, "access": check_access,
 }  # fmt: skip
 CHECKS.update(forms.CHECKS | lists.CHECKS, tasks=tasks.perform)
-BRIEF = ["search", "tabs", "settings", "tasks", "files", "tokens", "permissions", "limits", "repetition", "overview", "fleet", "names", "contents", "outage"]
+BRIEF = ["search", "tabs", "settings", "quota", "tasks", "files", "tokens", "permissions", "limits", "repetition", "overview", "fleet", "names", "contents", "outage"]
 
 
 #: Waits for a number of seconds in the memory of the page.

@@ -1,10 +1,11 @@
-// Purges in two steps: a dry run, and its commit by another control.
+// Changes in two steps: a plan or a dry run, and its commit by another control.
 import { session } from "./api.js";
 import { make, replace, setText } from "./dom.js";
 import { bytes, count, decoded, some } from "./format.js";
 import { action, announce, button, dialog } from "./view.js";
 
 const SHOWN = 100;
+export const PLAN = "POST /v1/policy/plans";
 export const PURGE = ["POST /v1/purges", "GET /v1/purges/{planId}", "POST /v1/purges/{planId}/commit"];
 
 // The button that opens a dialog for a purge; null unless the token permits purges.
@@ -62,7 +63,14 @@ function planReport(plan, entries) {
   return [make("p", `The dry run selected ${numbers(plan)}. Nothing is removed yet.`), keyList(entries, plan.assets)];
 }
 
-export function keyList(entries, total) {
+// The assets that would leave under other settings of the policy or other quotas.
+export async function policyPlan(page, settings) {
+  const { freedBytes, assets, usedBytes, items } = await page.send("POST", "/v1/policy/plans", settings);
+  const text = assets ? `${bytes(freedBytes)} of ${some(assets, "asset")} would leave the cache; ${bytes(usedBytes)} are used now.` : "No asset would leave the cache.";
+  return { assets, lines: [make("p", `${text} Nothing is changed yet.`), assets > 0 && keyList(items, assets)] };
+}
+
+function keyList(entries, total) {
   const items = entries.slice(0, SHOWN).map(({ key, bytes: size }) => make("li", make("span.mono", { title: key }, decoded(key)), ` ${bytes(size)}`));
   return make("ul.scroll", { tabindex: 0 }, items, total > items.length && make("li", `and ${count(total - items.length)} more`));
 }

@@ -2,7 +2,7 @@
 import { make, setText } from "./dom.js";
 import { curveChart } from "./draw.js";
 import { bytes, duration, percent, pick, some } from "./format.js";
-import { keyList, twoSteps } from "./plan.js";
+import { PLAN, policyPlan, twoSteps } from "./plan.js";
 import { changes, control } from "./settings.js";
 import { action, announce, assetLink, badge, checkField, facts, form, grid, heading, listPanel, meter, numberField, numbers, panel, submitButton, table, textField, words } from "./view.js";
 
@@ -14,7 +14,7 @@ const FIELDS = [
   ["Capacity, GiB (empty: the disk)", "capacityBytes", "number", GIB], ["Algorithm", "algorithm", "choice", Object.keys(PATTERNS)], ["Low watermark, 0 to 1", "lowWatermark", "number"], ["High watermark, 0 to 1", "highWatermark", "number"],
 ];
 const quotaFields = (tag) => [["guaranteed", "minBytes"], ["at most", "maxBytes"]].map(([text, name]) => [`${tag} ${text}, GiB`, `tagQuotas\t${tag}\t${name}`, "number", GIB]);
-const [PLAN, CHANGE] = ["POST /v1/policy/plans", "PATCH /v1/policy"];
+const CHANGE = "PATCH /v1/policy";
 
 export function policyPage(page) {
   const settings = facts();
@@ -49,9 +49,7 @@ async function changePolicy(page) {
     // A quota without limits is none.
     for (const [name, limits] of Object.entries(patch.tagQuotas ?? {})) if (limits && Object.values({ ...policy.tagQuotas[name], ...limits }).every((limit) => limit === null)) patch.tagQuotas[name] = null;
     if (!Object.keys(patch).length) return { lines: make("p", "Nothing was changed.") };
-    const { freedBytes, assets, usedBytes, items } = await page.send("POST", "/v1/policy/plans", { policy: patch });
-    const text = assets ? `${bytes(freedBytes)} of ${some(assets, "asset")} would leave the cache; ${bytes(usedBytes)} are used now.` : "No asset would leave the cache.";
-    return { lines: [make("p", `${text} Nothing is changed yet.`), assets > 0 && keyList(items, assets)], text: "Apply" };
+    return { ...await policyPlan(page, { policy: patch }), text: "Apply" };
   };
   const commit = async () => {
     await page.send("PATCH", "/v1/policy", patch, { "If-Match": revision });

@@ -1,8 +1,8 @@
-// Forms of settings: fields of a document and their changes as a merge patch; the form of an origin with a test.
+// Forms of settings: fields of a document and their changes as a merge patch; the form of an origin with a test and a plan.
 import { session } from "./api.js";
 import { make } from "./dom.js";
 import { label, originPath, pick } from "./format.js";
-import { twoSteps } from "./plan.js";
+import { PLAN, policyPlan, twoSteps } from "./plan.js";
 import { announce, badge, checkField, facts, field, FieldError, numberField, oneLine, selectField, submitButton, textField } from "./view.js";
 
 export const [SAVE_NEW, SAVE] = ["PUT /v1/origins/{name}", "PATCH /v1/origins/{name}"];
@@ -110,24 +110,31 @@ function merged(target, patch) {
   return result;
 }
 
-// Asks for a new origin, or for other settings of this one; `groups` are all or some of their names.
+// Asks for a new origin, or for other settings of this one; `groups` are all or some of their names. The plan of another quota
+// tells before which assets would leave.
 export async function originForm(page, name, groups = Object.keys(GROUPS)) {
   const { document: origin, revision } = name ? await page.get(`/v1/${originPath(name)}`, {}, { read: "revision" }) : { document: DEFAULTS };
   const fields = Object.fromEntries(groups.map((group) => [group, fieldsOf(group)]));
+  const canPlan = name && session.can(PLAN);
+  let commit;
   const prepare = async ({ name: chosen = name, path, ...values }, wish) => {
     const patch = changes(origin, values, Object.values(fields).flat());
     if (patch.auth?.type === null) patch.auth = null;
     const place = `/v1/${originPath(chosen)}`;
     if (wish === "test") return { lines: result(await page.send("POST", `${place}/test`, { settings: merged(origin, patch), ...(path && { path }) })) };
-    if (name) await page.send("PATCH", place, patch, { "If-Match": revision });
-    else await page.send("PUT", place, patch, { "If-None-Match": "*" });
-    announce(`The origin ${chosen} was ${name ? "changed" : "mounted"}.`, "good", !name);
-    if (name) page.update();
-    else location.hash = `/${originPath(chosen)}`;
-    return undefined;
+    commit = async () => {
+      if (name) await page.send("PATCH", place, patch, { "If-Match": revision });
+      else await page.send("PUT", place, patch, { "If-None-Match": "*" });
+      announce(`The origin ${chosen} was ${name ? "changed" : "mounted"}.`, "good", !name);
+      if (name) page.update();
+      else location.hash = `/${originPath(chosen)}`;
+    };
+    const plan = canPlan && (patch.quota || wish) && await policyPlan(page, { originQuotas: { [name]: merged(origin.quota, patch.quota ?? {}) } });
+    return plan && (plan.assets || wish) ? { lines: plan.lines, text: "Apply" } : commit();
   };
-  const sets = groups.map((group, index) => make("details.group", { open: index === 0 }, make("summary", group), make("div.fields", fields[group].map((each) => control(origin, each)))));
-  twoSteps(page, name ? `${groups.length === 1 ? groups[0] : "Settings"} of ${name}` : "New origin", "Save", { prepare },
+  const sets = groups.map((group, index) => make("details.group", { open: index === 0 }, make("summary", group), make("div.fields", fields[group].map((each) => control(origin, each))),
+    group === "Storage" && canPlan && submitButton("Show the plan", "plan")));
+  twoSteps(page, name ? `${groups.length === 1 ? groups[0] : "Settings"} of ${name}` : "New origin", "Save", { prepare, commit: () => commit() },
     !name && textField("Name", "name", { required: true }), sets, session.can("POST /v1/origins/{name}/test") && [textField("Path for the test", "path", { placeholder: "films/one.mp4" }), submitButton("Test", "test")]);
 }
 
