@@ -527,10 +527,17 @@ def check_usage(stage, visit):
 
 def check_requests(stage, visit):
     """The last requests, live and paused, with filters, and links to the asset and to the plan of the read."""
+    for number in range(60):
+        stage.read(f"part{number:02}.bin", 0, 99)
     stage.read("part11.bin", 0, 99)
     with visit(ADMIN) as view:
         page = view.go("requests", "Requests")
         requests = panel(page, "Requests")
+        expect(requests.locator("tbody tr")).to_have_count(50)
+        expect(requests.locator(".pager")).not_to_contain_text("sorted")
+        button(requests, "Total").click()
+        expect(requests.locator(".pager")).to_contain_text("only this page is sorted")
+        view.go("requests", "Requests")
         expect(row(requests, "part11.bin").first).to_contain_text("127.0.0.1")
         expect(requests).not_to_contain_text("/v1/stats")
         button(requests, "Pause").click()

@@ -115,7 +115,7 @@ export function listPanel(page, title, { path, query, read, find, columns, key, 
     back.disabled = at === 1;
     forth.disabled = read ? at === most : next === null;
     const [sum, more] = [read ? (items.length > PAGE ? items.length : undefined) : total, sort && !isSorted && !read && (next !== null || at > 1)];
-    setText(state, `${count(rows.length)}${sum === undefined ? "" : ` of ${count(sum)}`}${at === 1 ? "" : `, page ${count(at)}`}${more ? ", sorted within this page" : ""}`);
+    setText(state, `${count(rows.length)}${sum === undefined ? "" : ` of ${count(sum)}`}${at === 1 ? "" : `, page ${count(at)}`}${more ? "; only this page is sorted" : ""}`);
     back.hidden = forth.hidden = back.disabled && forth.disabled;
     showChosen();
     told?.(rows);
