@@ -658,6 +658,10 @@ def check_policy(stage, visit):
         expect(row(panel(page, "Quotas"), "media")).to_contain_text("32 MiB")
         stage.call("POST", "/v1/evictions", {"freeBytes": 100_000})
         expect(row(panel(page, "Evictions of the last day"), "request").first).to_be_visible()
+    with visit(ADMIN) as view:
+        points = [{"capacityBytes": 0, "requestMissRatio": 0, "byteMissRatio": 0}] * 3
+        view.page.route("**/v1/policy/curve", lambda route: route.fulfill(json={"algorithm": "s3fifo", "capacityBytes": 1, "windowSeconds": 0, "reads": 0, "points": points}))
+        expect(panel(view.go("policy", "Policy"), "Miss ratio and simulation")).to_contain_text("no reads")
 
 
 def check_origins(stage, visit):

@@ -70,7 +70,7 @@ function curvePanel(page) {
   results.element.hidden = true;
   let [curve, simulated] = [null, []];
   const show = () => {
-    const points = curve.points.map(({ capacityBytes, byteMissRatio }) => ({ x: capacityBytes, y: byteMissRatio }));
+    const points = curve.points.filter(({ capacityBytes }) => capacityBytes > 0).map(({ capacityBytes, byteMissRatio }) => ({ x: capacityBytes, y: byteMissRatio }));
     chart.update([[`${curve.algorithm}, in force`, "t", points], ...simulated], curve.capacityBytes);
     setText(note, curve.reads ? `Miss ratio of bytes by capacity, from ${some(curve.reads, "read")} in ${duration(curve.windowSeconds)}.` : "There were no reads since the start.");
   };
