@@ -39,7 +39,7 @@ test: setup ## run all tests, and print the time of each part (ONLY=accounts,swi
 	@ONLY='$(ONLY)' SEED='$(SEED)' Tests/parts.py $(if $(JOBS),--jobs $(JOBS))
 
 unit: setup ## run the tests of pure code in parallel, one to two minutes after a build (ONLY=regex of Target.Suite/test)
-	swift build --build-tests
+	scripts/debug --build-tests
 	@ONLY='$(ONLY)' LARDER_TEST_SEED='$(SEED)' scripts/unit
 
 lint: setup ## format, import rules, sizes, the language of all files and compiler warnings

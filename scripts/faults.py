@@ -637,14 +637,14 @@ class Sweep:
 
     def run(self, tests):
         """Runs the named tests with all cases; returns the number of cases and their description."""
-        build = subprocess.run(["swift", "build", "--build-tests"], cwd=ROOT, capture_output=True, text=True)
+        build = subprocess.run(["scripts/debug", "--build-tests"], cwd=ROOT, capture_output=True, text=True)
         if build.returncode:
             self.failed.append("the tests do not build: " + build.stdout[-500:])
             return 0, "nothing"
         environment = dict(os.environ, FAULTS=Pace.name, SEED=str(SEED), START=str(Pace.start))
         # The same order of sets and dictionaries, so that a seed produces the same operations in each run.
         environment["SWIFT_DETERMINISTIC_HASHING"] = "1"
-        place = subprocess.run(["swift", "build", "--show-bin-path"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+        place = subprocess.run(["scripts/debug", "--show-bin-path"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
         # Without `swift test`, which buffers the output.
         command = [f"{place}/larderPackageTests.xctest", "--no-parallel", "--testing-library", "swift-testing", "--filter", tests]
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
