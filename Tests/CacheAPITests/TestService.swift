@@ -29,7 +29,9 @@ struct TestService: Sendable {
         source: any ConfigurationSource = FixedConfiguration(),
         _ body: @Sendable @escaping (TestService) async throws -> Void
     ) async throws {
-        let (directory, upstream) = (try TemporaryDirectory(), try LoopbackUpstream())
+        // The fast path reads without waiting for the disk.
+        let directory = try TemporaryDirectory(isOnDisk: isFastPathEnabled)
+        let upstream = try LoopbackUpstream()
         defer { upstream.stop() }
         var media = TestCache.origin(upstream)
         change(&media.settings)

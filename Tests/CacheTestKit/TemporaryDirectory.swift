@@ -4,11 +4,21 @@ import Foundation
 package final class TemporaryDirectory: Sendable {
     package let path: String
 
-    /// - Parameter isInMemory: use the system's in-memory file system if it has one.
-    package init(isInMemory: Bool = false) throws {
-        let memory = "/dev/shm"
-        let hasMemory = isInMemory && FileManager.default.isWritableFile(atPath: memory)
-        let parent = hasMemory ? memory : FileManager.default.temporaryDirectory.path
+    /// The in-memory file system if it has enough free space: waits for a disk are more than half of the time of the tests.
+    /// The programs in other languages test the service on disks. `TMPDIR` precedes.
+    private static let memory: String? = {
+        let path = "/dev/shm"
+        guard ProcessInfo.processInfo.environment["TMPDIR"] == nil,
+            FileManager.default.isWritableFile(atPath: path),
+            let values = try? FileManager.default.attributesOfFileSystem(forPath: path),
+            let free = values[.systemFreeSize] as? Int64, free >= 4 << 30
+        else { return nil }
+        return path
+    }()
+
+    /// - Parameter isOnDisk: for tests of what file systems in memory lack, such as reads that do not wait (`RWF_NOWAIT`).
+    package init(isOnDisk: Bool = false) throws {
+        let parent = (isOnDisk ? nil : Self.memory) ?? FileManager.default.temporaryDirectory.path
         let template = parent + "/larder-test-XXXXXX"
         var bytes = Array(template.utf8CString)
         guard mkdtemp(&bytes) != nil else { throw CocoaError(.fileWriteUnknown) }

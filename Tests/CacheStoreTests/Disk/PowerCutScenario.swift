@@ -26,7 +26,7 @@ struct PowerCutScenario {
 
     private init(seed: UInt64, masterKeys: MasterKeys?) throws {
         self.masterKeys = masterKeys
-        directory = try TemporaryDirectory(isInMemory: true)
+        directory = try TemporaryDirectory()
         log = DiskLog(root: directory.path)
         random = SeededRandom(seed: seed)
     }

@@ -106,7 +106,7 @@ package struct PowerCut: Sendable {
     private func cutRecovery(of tree: DiskImage.Tree, _ count: Int, _ steps: Int, _ seeds: [UInt64]) async throws
         -> Outcome
     {
-        let directory = try TemporaryDirectory(isInMemory: true)
+        let directory = try TemporaryDirectory()
         try tree.write(to: directory.path)
         let image = DiskImage(tree)
         let log = DiskLog(root: directory.path, image: image)
@@ -123,7 +123,7 @@ package struct PowerCut: Sendable {
     private func look(
         _ tree: DiskImage.Tree, _ count: Int, _ label: String, isThorough: Bool, _ outcome: inout Outcome
     ) async throws {
-        let directory = try TemporaryDirectory(isInMemory: true)
+        let directory = try TemporaryDirectory()
         try tree.write(to: directory.path)
         outcome.states += 1
         do {
