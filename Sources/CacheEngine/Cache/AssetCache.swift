@@ -140,7 +140,7 @@ package final class AssetCache: Sendable {
         prober = Prober(of: context, resolver: resolver, clock: dependencies.clock)
         media = MediaInspector(of: context, resolver: resolver, settings: live)
         evictions = EvictionAdministration(
-            context: context, resolver: resolver, evictor: evictor, encryption: encryption)
+            context: context, resolver: resolver, evictor: evictor, encryption: encryption, clock: clock)
         simulator = PolicySimulator(
             space: space, traceRecorder: context.traceRecorder, configuration: configuration, settings: live,
             wallClock: dependencies.wallClock)

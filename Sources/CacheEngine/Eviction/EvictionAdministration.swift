@@ -19,14 +19,17 @@ package struct EvictionAdministration: Sendable {
     let resolver: AssetResolver
     let evictor: Evictor
     let encryption: EncryptionAdministration
+    let clock: any Clock<Duration>
     /// The purges that delete their assets in the background.
     let background: BackgroundPurges
     private let plans: PurgePlanRegistry
 
     init(
-        context: EngineContext, resolver: AssetResolver, evictor: Evictor, encryption: EncryptionAdministration
+        context: EngineContext, resolver: AssetResolver, evictor: Evictor, encryption: EncryptionAdministration,
+        clock: any Clock<Duration>
     ) {
         self.context = context
+        self.clock = clock
         self.encryption = encryption
         self.resolver = resolver
         self.evictor = evictor
@@ -79,10 +82,11 @@ package struct EvictionAdministration: Sendable {
         return (record?.key ?? "", record?.origin ?? "")
     }
 
-    /// Evicts segments until the goal is reached; a dry run reports the victims only.
+    /// Evicts segments until the goal is reached; a dry run reports the victims only. Throws `.overloaded` soon after a start.
     package func evict(
         _ goal: EvictionGoal, isDryRun: Bool, by owner: TokenOwner? = nil
     ) async throws(CacheError) -> EvictionReport {
+        try await context.space.untilCounted(clock)
         let bytes =
             switch goal {
             case .free(let bytes): bytes

@@ -27,12 +27,14 @@ package struct PolicyPlan: Sendable {
 extension EvictionAdministration {
     /// The assets that would leave under other settings and quotas. The victims are chosen on a copy of the space ledger,
     /// in the order of an eviction: first the assets that exceed `maxIdle` or `maxAge`, then the bytes of owners above their
-    /// maximum, then those above the capacity or the free space of the disk. Nothing changes.
+    /// maximum, then those above the capacity or the free space of the disk. Nothing changes. Throws `.overloaded` soon after
+    /// a start.
     ///
     /// - Parameter quotas: Those of all origins and tags.
     package func plan(
         _ settings: PolicySettings, _ quotas: [QuotaOwner: Quota]
     ) async throws(CacheError) -> PolicyPlan {
+        try await context.space.untilCounted(clock)
         try await context.commits.flush()
         let expired = try await ExpiredAssets(catalog: context.store.catalog).all(
             under: settings, at: now, besides: evictor.isInUse)

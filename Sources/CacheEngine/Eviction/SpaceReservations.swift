@@ -81,6 +81,19 @@ final class SpaceReservations: Sendable {
         !isCounted.load(ordering: .relaxed) && uptime < Self.longestCount
     }
 
+    /// Returns when the segments of a started store are counted: the assets that an eviction or another policy would remove
+    /// are unknown before. Throws `.overloaded` if that takes longer than the limit, and if the task is cancelled.
+    func untilCounted(within limit: Duration = longestCount, _ clock: any Clock<Duration>) async throws(CacheError) {
+        let pause = Duration.milliseconds(20)
+        var waited = Duration.zero
+        while !isCounted.load(ordering: .relaxed) {
+            guard waited < limit, (try? await clock.sleep(for: pause)) != nil else {
+                throw CacheError(.overloaded, "The bytes on the disk are being counted after the start; repeat later.")
+            }
+            waited += pause
+        }
+    }
+
     /// The time after a start in which reservations wait for the count. Then readers take precedence over the capacity.
     private static let longestCount = Duration.seconds(5)
 

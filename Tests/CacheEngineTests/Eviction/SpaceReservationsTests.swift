@@ -27,6 +27,16 @@ import Testing
         }
     }
 
+    @Test("A plan waits until the bytes on the disk are counted")
+    func nothingIsPlannedBeforeTheCount() async throws {
+        let space = SpaceReservations(settings: PolicySettings())
+        await #expect(throws: CacheError.self) { try await space.untilCounted(within: .zero, ContinuousClock()) }
+        async let waiting: Void = space.untilCounted(within: .seconds(300), ContinuousClock())
+        space.counted()
+        try await waiting
+        try await space.untilCounted(within: .zero, ContinuousClock())
+    }
+
     @Test("An asset with unsynced bytes lost by the disk is refetched correctly")
     func anAssetWhoseBytesTheDiskLostIsFetchedAnewAndRight() async throws {
         let bench = try Bench()
