@@ -204,7 +204,14 @@ private struct JSONMembers<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func decodeIfPresent<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value? {
         let name = key.stringValue
         guard let json = decoder.member(name), try json != .null || !decodeNil(forKey: key) else { return nil }
-        return try inner(json, name).value()
+        return try inner(json, name).value(type)
+    }
+
+    /// The overload for texts; the protocol's implementation would look the member up three times.
+    func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? {
+        let name = key.stringValue
+        guard let json = decoder.member(name), try json != .null || !decodeNil(forKey: key) else { return nil }
+        return try inner(json, name).decode(type)
     }
 
     func superDecoder() -> any Decoder { decoder }

@@ -16,6 +16,8 @@ package struct JobIntake: Sendable {
     private var record: JobRecord
     /// Nil: the items need no spool file.
     private var spool: JobSpool?
+    /// The number of items in the spool file.
+    private var spooled = 0
 
     fileprivate init(_ jobs: PrefetchJobs, _ order: CreateJobRequest, _ record: JobRecord) {
         (self.jobs, self.order, self.record) = (jobs, order, record)
@@ -39,9 +41,8 @@ package struct JobIntake: Sendable {
 
     package var check: Check { Check(jobs: jobs, order: order) }
 
-    /// Adds a batch of checked items. Throws `.jobTooLarge`, and `.payloadTooLarge` and `.overloaded` for the size of spool
-    /// files.
-    package mutating func add(_ checked: [JobItemRecord]) async throws(CacheError) {
+    /// Adds a batch of checked items, which ``unsaved`` writes. Throws `.jobTooLarge`.
+    package mutating func add(_ checked: [JobItemRecord]) throws(CacheError) {
         let most = jobs.prefetch.limits.jobItems
         if let refusal = CreateJobRequest.refusal(of: count + checked.count, maxItems: most) { throw refusal }
         var records = checked
@@ -49,23 +50,48 @@ package struct JobIntake: Sendable {
             for place in records.indices { records[place].share(with: first) }
         }
         record.items += records
-        guard !order.isDryRun else { return }
-        // A smaller job is written to the catalog at once.
-        let isFirst = spool == nil
-        guard !isFirst || count > CreateJobRequest.maxItems else { return }
-        let (spools, id, present) = (jobs.prefetch.spools, record.id, spool)
-        let added = isFirst ? record.items : records
-        spool = try await onDisk { () throws(CacheError) in
-            var spool = if let present { present } else { try spools.create(id) }
-            do throws(CacheError) {
-                try spool.append(added)
-            } catch {
-                // The error of the write is the cause; a file that cannot be removed is removed at the next start.
-                if isFirst { try? spool.discard() }
-                throw error
+    }
+
+    /// Items that are not in the spool file yet.
+    package struct Unsaved: Sendable {
+        fileprivate let jobs: PrefetchJobs
+        fileprivate let job: String
+        fileprivate let spool: JobSpool?
+        fileprivate let items: [JobItemRecord]
+
+        /// Writes them to the file, which the caller must pass to ``keep(_:)``. Throws `.payloadTooLarge` and `.overloaded` for
+        /// the size of spool files.
+        package func written() async throws(CacheError) -> Written {
+            let (spools, job, present, items) = (jobs.prefetch.spools, job, spool, items)
+            return try await jobs.resolver.context.diskThreads.run { () throws(CacheError) in
+                var spool = if let present { present } else { try spools.create(job) }
+                do throws(CacheError) {
+                    try spool.append(items)
+                } catch {
+                    // The error of the write is the cause; a file that cannot be removed is removed at the next start.
+                    if present == nil { try? spool.discard() }
+                    throw error
+                }
+                return Written(spool: spool)
             }
-            return spool
         }
+    }
+
+    /// The spool file with all items that were unsaved.
+    package struct Written: Sendable {
+        fileprivate let spool: JobSpool
+    }
+
+    /// The items that are not in the spool file yet; nil if they need none: a smaller job is written to the catalog at once.
+    package var unsaved: Unsaved? {
+        guard !order.isDryRun, spooled < count, spool != nil || count > CreateJobRequest.maxItems else { return nil }
+        return Unsaved(jobs: jobs, job: record.id, spool: spool, items: Array(record.items[spooled...]))
+    }
+
+    /// Keeps the spool file, which has all items now.
+    package mutating func keep(_ written: Written?) {
+        guard let written else { return }
+        (spool, spooled) = (written.spool, count)
     }
 
     /// Creates the job; it is durable when this returns.

@@ -73,8 +73,10 @@ extension AssetResolver {
 extension PrefetchJobs {
     /// Replaces upstream URLs by the names of the assets below the mounts that contain them, for the items of a request.
     package func named(_ items: [CreateJobRequest.Item]) -> [CreateJobRequest.Item] {
+        let resolver = resolver
         lazy var mounts = resolver.mountedURLs
         return items.map { item in
+            guard case .url = item.reference else { return item }
             var item = item
             item.reference = resolver.named(item.reference, in: { mounts }, mustBeMounted: item.list != nil)
             return item

@@ -215,11 +215,11 @@ extension Catalog {
     package func sizes(
         of ids: some Collection<AssetID> & Sendable
     ) async throws(CacheError) -> [AssetID: (length: Int64?, cachedBytes: Int64)] {
-        let purged = purged
+        let (purged, assetIDs) = (purged, assetIDs)
         return try await read { db in
             let statement = try db.cachedStatement(sql: "SELECT length, cached_bytes FROM assets WHERE id = ?")
             var sizes: [AssetID: (length: Int64?, cachedBytes: Int64)] = [:]
-            for id in ids where !purged.contains(id) {
+            for id in ids where assetIDs.mayContain(id) && !purged.contains(id) {
                 sizes[id] = try Row.fetchOne(statement, arguments: [RowCoding.blob(id)]).map { ($0[0], $0[1]) }
             }
             return sizes

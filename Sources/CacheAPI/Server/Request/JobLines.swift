@@ -23,6 +23,7 @@ struct JobLines {
     private let owner: TokenOwner?
     /// Nil before the first line.
     private(set) var intake: JobIntake?
+    private var hasBegun = false
     /// The lines of the part of the body that are not checked yet.
     private var batch: [Line] = []
     /// The bytes of the line that has not ended.
@@ -65,6 +66,8 @@ struct JobLines {
     mutating func finish() async throws -> JobIntake {
         try await endLine()
         try await check()
+        let unsaved = intake?.unsaved
+        try await intake?.keep(unsaved?.written())
         guard let intake, intake.count > 0 else {
             throw CacheError.invalid("items", "At least one line with an item is expected here.")
         }
@@ -75,7 +78,10 @@ struct JobLines {
         line += 1
         defer { rest.removeAll(keepingCapacity: true) }
         guard rest.contains(where: { ![0x20, 0x09, 0x0D].contains($0) }) else { return }  // an empty line
-        if intake == nil, try await begin(rest) { return }
+        if !hasBegun {
+            hasBegun = true
+            if try await begin(rest) { return }
+        }
         batch.append(Line(number: line, bytes: rest))
         if batch.count >= Self.width * JobIntake.batch { try await check() }
     }
@@ -95,12 +101,15 @@ struct JobLines {
         }
     }
 
-    /// Checks the lines of the batch, several parts at the same time, and adds their items.
+    /// Checks the lines of the batch, several parts at the same time, and adds their items. Meanwhile those of the batch
+    /// before are written.
     private mutating func check() async throws {
         guard let check = intake?.check, !batch.isEmpty else { return }
-        let first = intake?.count ?? 0
-        let parts = stride(from: 0, to: batch.count, by: JobIntake.batch).map { start in
-            (start: first + start, lines: batch[start..<min(start + JobIntake.batch, batch.count)])
+        let unsaved = intake?.unsaved
+        async let written = unsaved?.written()
+        let (first, size) = (intake?.count ?? 0, (batch.count + Self.width - 1) / Self.width)
+        let parts = stride(from: 0, to: batch.count, by: size).map { start in
+            (start: first + start, lines: batch[start..<min(start + size, batch.count)])
         }
         batch = []
         let results = await withTaskGroup(of: (Int, Result<[JobItemRecord], CacheError>).self) { group in
@@ -109,8 +118,9 @@ struct JobLines {
             }
             return await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
         }
+        try await intake?.keep(written)
         for place in parts.indices {
-            if let records = try results[place]?.get() { try await intake?.add(records) }
+            if let records = try results[place]?.get() { try intake?.add(records) }
         }
     }
 
