@@ -180,3 +180,19 @@ if Context.environment["LARDER_GUIDED_FUZZ"] != nil {
             name: "LarderGuidedFuzz", dependencies: ["FuzzSurfaces"], path: "Tests/FuzzGuided",
             swiftSettings: settings + [guided], linkerSettings: [.unsafeFlags(["-sanitize=fuzzer"])]))
 }
+
+// For `make tsan`: some test targets with what they need, so that nothing else is built.
+if let names = Context.environment["LARDER_TESTS"]?.split(separator: ",").map(String.init) {
+    var needed: Set<String> = []
+    var waiting = names
+    while let name = waiting.popLast() {
+        guard needed.insert(name).inserted, let target = package.targets.first(where: { $0.name == name }) else {
+            continue
+        }
+        for dependency in target.dependencies {
+            if case .byNameItem(let inner, _) = dependency { waiting.append(inner) }
+        }
+    }
+    package.targets.removeAll { !needed.contains($0.name) }
+    package.products.removeAll()
+}
