@@ -34,7 +34,7 @@ run: setup ## build for release and serve on LISTEN with the store in DATA
 	@scripts/welcome $(LISTEN)
 	@exec $(LARDER) serve --listen $(LISTEN) --data-directory $(DATA) $(ARGS)
 
-test: setup ## run all tests, and print the time of each part (ONLY=accounts,swift JOBS=3 SEED=random, or a printed number)
+test: setup ## run all tests, and print the time of each part (ONLY=accounts,swift JOBS=1 SEED=random, or a printed number)
 	@command -v python3 >/dev/null || scripts/apt python3
 	@ONLY='$(ONLY)' SEED='$(SEED)' Tests/parts.py $(if $(JOBS),--jobs $(JOBS))
 
