@@ -12,7 +12,6 @@ all places in which the service shows, logs or stores anything. scripts/accounts
 servers; without them their scenarios are reported as skipped with --brief, and as failed otherwise.
 """
 
-import concurrent.futures
 import os
 import pathlib
 import sys
@@ -69,8 +68,7 @@ def main():
     program, results = checks.program_of(parser, options), checks.Checks("accounts")
     ordinary = [name for name, scenario in known.items() if scenario.is_brief or not options.brief]
     chosen, totals = checks.chosen(known, options.only, ordinary), {"secrets": 0, "places": set()}
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        list(pool.map(lambda name: perform(known[name], program, options.brief, results, totals), chosen))
+    results.each(lambda name: perform(known[name], program, options.brief, results, totals), chosen, options.jobs)
     found = len(totals["places"])
     print(f"  {totals['secrets']} secrets were searched in {found} kinds of places")
     if not options.only:

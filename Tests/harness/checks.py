@@ -1,6 +1,7 @@
 """The results of a test program: its parts, their checks, times and failures, and the exit status."""
 
 import argparse
+import concurrent.futures
 import contextlib
 import os
 import pathlib
@@ -139,6 +140,11 @@ class Checks(Part):
         except Exception as error:  # noqa: BLE001  any exception of a part is a result
             part.check(False, reason_of(error))
         self.add(part, summary, time.monotonic() - began)
+
+    def each(self, perform, names, jobs):
+        """Performs the parts with these names, several at the same time."""
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            list(pool.map(perform, names))
 
     def add(self, part, summary="", seconds=0.0):
         """Adds the results of a part, and prints its line."""
