@@ -108,6 +108,7 @@ def lines(check, program, directory):
         (b"\n\n", 422, "At least one line"),
         (b'{"job": {}}\n', 422, "At least one line"),
         (text([{**item(1), "path": "x" * (2 << 20)}]), 413, "Line 1: "),
+        (text(items) + json.dumps(item(1)).encode().ljust(MIB + 1) + b"\n" + text(items), 413, "Line 4: "),
     ]:
         reply = post(service, body)
         check.equal(reply.status, status, f"the status of {body[-60:]}")

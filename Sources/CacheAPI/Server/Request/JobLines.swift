@@ -49,15 +49,11 @@ struct JobLines {
         part.withUnsafeReadableBytes { hash?.update($0) }
         var view = part.readableBytesView[...]
         while let end = view.firstIndex(of: UInt8(ascii: "\n")) {
-            rest += view[..<end]
+            try extend(view[..<end], upTo: lineLimit)
             view = view[(end + 1)...]
             try await endLine()
         }
-        rest += view
-        guard rest.count <= lineLimit else {
-            let error = CacheError(.payloadTooLarge, "The line is longer than \(lineLimit) bytes.")
-            throw Self.located(error, at: line + 1)
-        }
+        try extend(view, upTo: lineLimit)
         // A slow client learns of an invalid line at once.
         try await check()
     }
@@ -72,6 +68,14 @@ struct JobLines {
             throw CacheError.invalid("items", "At least one line with an item is expected here.")
         }
         return intake
+    }
+
+    /// Adds bytes to the line that has not ended.
+    private mutating func extend(_ bytes: ByteBufferView, upTo limit: Int) throws(CacheError) {
+        guard rest.count + bytes.count <= limit else {
+            throw Self.located(CacheError(.payloadTooLarge, "The line is longer than \(limit) bytes."), at: line + 1)
+        }
+        rest += bytes
     }
 
     private mutating func endLine() async throws {
