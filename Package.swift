@@ -181,7 +181,7 @@ if Context.environment["LARDER_GUIDED_FUZZ"] != nil {
             swiftSettings: settings + [guided], linkerSettings: [.unsafeFlags(["-sanitize=fuzzer"])]))
 }
 
-// For `make tsan`: some test targets with what they need, so that nothing else is built.
+// For `make tsan`: some test targets with their dependencies, so that nothing else is built.
 if let names = Context.environment["LARDER_TESTS"]?.split(separator: ",").map(String.init) {
     var needed: Set<String> = []
     var waiting = names

@@ -16,7 +16,7 @@ package final class TemporaryDirectory: Sendable {
         return path
     }()
 
-    /// - Parameter isOnDisk: for tests of what file systems in memory lack, such as reads that do not wait (`RWF_NOWAIT`).
+    /// - Parameter isOnDisk: for tests of features without support in memory, such as reads that do not wait (`RWF_NOWAIT`).
     package init(isOnDisk: Bool = false) throws {
         let parent = (isOnDisk ? nil : Self.memory) ?? FileManager.default.temporaryDirectory.path
         let template = parent + "/larder-test-XXXXXX"
