@@ -297,7 +297,12 @@ final class PrefetchQueue: Sendable {
     /// `.notFound`, and `.fleetUnavailable` for a job that this node does not know.
     func job(_ id: String) async throws(CacheError) -> JobSnapshot {
         if let present = scheduled(id) { return present }
-        if let stored = try await catalog.jobSnapshot(id) { return stored }
+        if let stored = try await catalog.jobSnapshot(id) {
+            if isLoaded || stored.record.state.isFinished { return stored }
+            // The catalog does not contain what an unfinished job waits for.
+            try await loadUnfinishedJobs()
+            return try await job(id)
+        }
         guard let job = try await fleet?.snapshot(id) else { throw Self.unknown(id) }
         return job
     }

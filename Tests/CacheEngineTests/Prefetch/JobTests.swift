@@ -46,6 +46,21 @@ import Testing
         #expect(upstream.requests(for: "/a.mp4").map(\.range) == [0..<20_000_000, 5_000_000..<20_000_000])
     }
 
+    @Test("A job shows what it waits for before the jobs of the last run are loaded")
+    func anUnfinishedJobIsLoadedBeforeItIsShown() async throws {
+        let soon = ManualWallClock().now() + .seconds(3600)
+        let id = try await cache().run { cache in
+            var order = CreateJobRequest.of("a.mp4")
+            order.times.notBefore = soon
+            return try await cache.jobs.submit(order).record.id
+        }
+
+        // The loop that loads the jobs does not run.
+        let test = try cache()
+        #expect(try await test.cache.jobs.job(id).timeState.hold == .notBefore)
+        test.pool.shutdown()
+    }
+
     @Test("A running job is queued in the catalog when the service stops")
     func whatRunsWhenTheServiceStopsIsQueuedInTheCatalog() async throws {
         let latch = LoopbackLatch()
