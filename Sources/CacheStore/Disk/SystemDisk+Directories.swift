@@ -28,11 +28,30 @@ extension SystemDisk {
     }
 
     package func list(_ directory: String) throws(CacheError) -> [String] {
+        try entries(of: directory).map(\.name)
+    }
+
+    package func directories(in directory: String) throws(CacheError) -> Set<String> {
+        var found: Set<String> = []
+        for (name, type) in try entries(of: directory) {
+            switch Int(type) {
+            case Int(DT_DIR): found.insert(name)
+            // `path/.` exists only if `path` is a directory. Not all file systems tell the types.
+            case Int(DT_LNK), Int(DT_UNKNOWN):
+                if try status(of: "\(directory)/\(name)/.") != nil { found.insert(name) }
+            default: break
+            }
+        }
+        return found
+    }
+
+    /// The names and types (`DT_DIR` and others) of the entries of a directory.
+    private func entries(of directory: String) throws(CacheError) -> [(name: String, type: UInt8)] {
         guard let stream = opendir(directory) else {
             throw CacheError(errno: errno, doing: "Listing a directory", path: directory)
         }
         defer { closedir(stream) }
-        var names: [String] = []
+        var entries: [(name: String, type: UInt8)] = []
         while true {
             // readdir(3) returns NULL at the end and on failure; only errno tells the two apart.
             errno = 0
@@ -40,10 +59,10 @@ extension SystemDisk {
             let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
                 String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
             }
-            if name != "." && name != ".." { names.append(name) }
+            if name != "." && name != ".." { entries.append((name, entry.pointee.d_type)) }
         }
         guard errno == 0 else { throw CacheError(errno: errno, doing: "Listing a directory", path: directory) }
-        return names
+        return entries
     }
 
     package func createDirectory(_ path: String) throws(CacheError) -> Bool {

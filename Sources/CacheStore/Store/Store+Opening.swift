@@ -123,13 +123,12 @@ extension Store {
         _ layout: StoreLayout, _ disk: any Disk, now: Timestamp, _ logger: Logger
     ) throws(CacheError) {
         let isNew = try disk.createDirectory(layout.assets)
+        let directories = isNew ? [] : try disk.directories(in: layout.assets)
+        let missing = StoreLayout.shards.filter { !directories.contains($0) }
+        guard !missing.isEmpty else { return }
         let present = isNew ? [] : Set(try disk.list(layout.assets))
-        var isChanged = false
-        for shard in StoreLayout.shards {
+        for shard in missing {
             let path = layout.shard(shard)
-            // `path/.` exists only if `path` is a directory.
-            if present.contains(shard), try disk.status(of: path + "/.") != nil { continue }
-            isChanged = true
             if present.contains(shard) {
                 let aside = "\(path).aside-\(now.milliseconds)"
                 try disk.rename(path, to: aside)
@@ -137,7 +136,7 @@ extension Store {
             }
             _ = try disk.createDirectory(path)
         }
-        if isChanged { try disk.syncDirectory(layout.assets) }
+        try disk.syncDirectory(layout.assets)
     }
 
     /// Returns the number of the last run that left files behind, 0 if there are none. A new catalog must not assign

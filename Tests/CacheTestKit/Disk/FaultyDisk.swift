@@ -172,6 +172,11 @@ package final class FaultyDisk: Disk {
         return try base.list(directory)
     }
 
+    package func directories(in directory: String) throws(CacheError) -> Set<String> {
+        try note(.list, directory)
+        return try base.directories(in: directory)
+    }
+
     package func createDirectory(_ path: String) throws(CacheError) -> Bool {
         try note(.createDirectory, path)
         return try base.createDirectory(path)
