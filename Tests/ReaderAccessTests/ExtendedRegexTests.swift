@@ -23,7 +23,7 @@ struct ExtendedRegexTests {
             ("(a*)+b", "b", true),
             ("(a|a)*", "aa", true), (".", "\u{E9}", false), ("..", "\u{E9}", true), ("}", "}", true), ("]", "]", true),
             ("a$|b", "b", true), ("((a)(b))", "ab", true), (".*x.*", "aaxaa", true),
-        ])
+        ] as [(String, String, Bool)])
     func matching(_ pattern: String, _ text: String, _ expected: Bool) throws {
         let regex = try #require(ExtendedRegex(pattern))
         #expect(regex.matches(text.utf8) == expected)

@@ -101,7 +101,7 @@ struct TokensFileTests {
                     + #"{"id":"b","scope":"read","subjects":["DNS:X"]}]}"#,
                 "tokens[1].subjects"
             ),
-        ])
+        ] as [(String, String)])
     func invalid(_ text: String, _ path: String) {
         let error = #expect(throws: CacheError.self) { try TokensFile.parse(text.utf8) }
         #expect(error?.code == .invalidField(path))

@@ -89,8 +89,13 @@ package struct NetworkAddress: Hashable, Sendable, CustomStringConvertible {
 
     /// Dotted decimal, or the form of RFC 5952.
     package var description: String {
-        if isIPv4 { return (0..<4).map { String(low >> (24 - 8 * UInt64($0)) & 0xFF) }.joined(separator: ".") }
-        let words = [high, low].flatMap { half in (0..<4).map { half >> (48 - 16 * UInt64($0)) & 0xFFFF } }
+        if isIPv4 {
+            let bytes = stride(from: 24, through: 0, by: -8).map { (shift: Int) -> UInt64 in low >> shift & 0xFF }
+            return bytes.map { String($0) }.joined(separator: ".")
+        }
+        let words = [high, low].flatMap { (half: UInt64) in
+            stride(from: 48, through: 0, by: -16).map { (shift: Int) -> UInt64 in half >> shift & 0xFFFF }
+        }
         // The longest run of at least two zeros, the first of equal ones.
         var best: Range<Int> = 0..<0
         var start = 0

@@ -20,9 +20,10 @@ extension LarderSettings {
     func changedKeys(since old: LarderSettings) -> [String] {
         var keys = Setting<LarderSettings>.all.filter { $0.write(self) != $0.write(old) }.map(\.key)
         // Written values of credentials are equal masks.
-        keys += [("access.token", \AccessSettings.token), ("access.readToken", \.readToken)].filter { key, token in
-            access[keyPath: token] != old.access[keyPath: token] && !keys.contains(key)
-        }.map(\.0)
+        if access.token != old.access.token, !keys.contains("access.token") { keys.append("access.token") }
+        if access.readToken != old.access.readToken, !keys.contains("access.readToken") {
+            keys.append("access.readToken")
+        }
         for tag in Set(policy.tagQuotas.keys).union(old.policy.tagQuotas.keys).sorted()
         where policy.tagQuotas[tag] != old.policy.tagQuotas[tag] {
             keys.append((SettingsSchema.tagQuotas + [tag]).joined(separator: "."))

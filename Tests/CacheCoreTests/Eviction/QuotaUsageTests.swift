@@ -98,7 +98,8 @@ import Testing
         ])
         let bytes = Dictionary(uniqueKeysWithValues: ledger.overdrafts.map { ($0.owner, $0.bytes + 1) })
 
-        #expect(bytes == [.origin("a"): 4 << 20, .tag("even"): 4 << 20, .tag("first"): 2 << 20])
+        let expected: [QuotaOwner: Int64] = [.origin("a"): 4 << 20, .tag("even"): 4 << 20, .tag("first"): 2 << 20]
+        #expect(bytes == expected)
     }
 
     @Test("Above a tag maximum only assets of the tag are evicted")
@@ -138,7 +139,8 @@ import Testing
         ledger.gone(0..<mebibyte, of: asset(1))
         ledger.gone(0..<mebibyte, of: asset(2))
 
-        #expect(moved == [.tag("even"): 3 << 20, .tag("odd"): 2 << 20])
+        let expected: [QuotaOwner: Int64] = [.tag("even"): 3 << 20, .tag("odd"): 2 << 20]
+        #expect(moved == expected)
         #expect(ledger.overdrafts.map(\.owner) == [.tag("even")])
         #expect(ledger.overdrafts.map(\.bytes) == [2 * mebibyte - 1])
     }

@@ -108,7 +108,8 @@ import TestChance
 
         #expect(victims.map(\.segment.index) == [1, 2])
         #expect(victims.map(\.bytes) == [1 << 20, 1 << 20])
-        #expect(space.range(of: victims[0].segment) == (1 << 20)..<(2 << 20))
+        let second: ByteRange = 1 << 20..<2 << 20
+        #expect(space.range(of: victims[0].segment) == second)
         #expect(space.reads(of: asset, in: 0..<(1 << 20)) == 1)
     }
 

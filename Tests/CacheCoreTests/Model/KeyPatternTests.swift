@@ -18,7 +18,7 @@ struct KeyPatternTests {
             ("é*", "été", true),
             ("è*", "été", false),
             ("ét*", "été", true), ("*/*/*", "a/b/c", true), ("*/*/*", "a/b", false),
-        ])
+        ] as [(String, String, Bool)])
     func matchesAsAGlobOverPaths(pattern: String, key: String, isMatch: Bool) throws {
         let found = try #require(KeyPattern(pattern))
         #expect(found.matches(key) == isMatch)

@@ -138,7 +138,8 @@ import Testing
             #expect(other.forecast.requestCount == 1 && (other.forecast.requestedBytes ?? 0) > 100_000)
 
             let map = try await cache.media.map(of: id, buckets: 10)
-            #expect(map.map(\.time) == (0..<10).map { Double($0)..<Double($0 + 1) })
+            let seconds: [Range<Double>] = (0..<10).map { (number: Int) in Double(number)..<Double(number + 1) }
+            #expect(map.map(\.time) == seconds)
             #expect(map.allSatisfy { $0.range.length == 100_000 })
             #expect(map[7].cached == 1 && map[3].cached == 0, "\(map.map(\.cached))")
             #expect(upstream.requests.count == before)

@@ -72,7 +72,9 @@ struct MP4FragmentTests {
     func fragmentHeaders() async throws {
         let fragments = (0..<50).map { Self.fragment($0 * 2000) + B.box("free", [UInt8](repeating: 0, count: 90_000)) }
         let size = fragments[0].count
-        let rows = (0..<50).flatMap { B.u32($0 * 2000, Self.head.count + $0 * size) + B.u8(1, 1, 1) }
+        let rows = (0..<50).flatMap { (number: Int) -> [UInt8] in
+            B.u32(number * 2000, Self.head.count + number * size) + B.u8(1, 1, 1)
+        }
         let tfra = B.full("tfra", B.u32(1, 0, 50), rows)
         let mfra = B.box("mfra", tfra, B.full("mfro", B.u32(tfra.count + 24)))
         let source = RecordedSource(Self.head + fragments.flatMap { $0 } + mfra)

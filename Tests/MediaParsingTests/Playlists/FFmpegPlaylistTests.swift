@@ -101,11 +101,11 @@ final class FFmpegOutput {
     /// A source with key frames every 2 s.
     private static let source = Result {
         let path = FileManager.default.temporaryDirectory.appendingPathComponent("larder-source-\(UUID()).mp4")
-        try FFmpeg.run(
-            "ffmpeg",
-            ["-f", "lavfi", "-i", "testsrc2=size=160x90:rate=25", "-f", "lavfi", "-i", "sine=440"]
-                + "-t \(duration) -c:v libx264 -preset ultrafast -g 50 -c:a aac".split(separator: " ").map(String.init)
-                + [path.path])
+        let options = """
+            -f lavfi -i testsrc2=size=160x90:rate=25 -f lavfi -i sine=440 \
+            -t \(duration) -c:v libx264 -preset ultrafast -g 50 -c:a aac
+            """
+        try FFmpeg.run("ffmpeg", options.split(separator: " ").map(String.init) + [path.path])
         return path
     }
 
