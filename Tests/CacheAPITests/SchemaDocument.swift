@@ -6,8 +6,11 @@ import Yams
 struct SchemaDocument {
     let root: JSON
 
-    /// Loads the project's `openapi.yaml`.
-    static func openAPI() throws -> SchemaDocument {
+    /// The project's `openapi.yaml`.
+    static func openAPI() throws -> SchemaDocument { try loaded.get() }
+
+    /// Parsed once, because that takes a second without optimization.
+    private static let loaded = Result {
         let file = URL(fileURLWithPath: #filePath).appendingPathComponent("../../../openapi.yaml").standardized
         let text = try String(contentsOf: file, encoding: .utf8)
         guard let node = try Yams.compose(yaml: text) else { throw CacheError(.internal, "openapi.yaml is empty.") }

@@ -90,8 +90,20 @@ struct TestStore {
 
     /// The content of all test files: never zero, and a function of the offset.
     static func content(_ range: ByteRange) -> [UInt8] {
-        range.map { UInt8(truncatingIfNeeded: $0 % 251) + 1 }
+        [UInt8](unsafeUninitializedCapacity: Int(range.length)) { bytes, count in
+            // Whole copies of the pattern: a loop over bytes is slow without optimization.
+            while count < bytes.count {
+                let first = Int((range.lowerBound + Int64(count)) % period)
+                let piece = pattern[first..<min(pattern.count, first + bytes.count - count)]
+                UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(bytes)[count...])
+                    .copyBytes(from: piece)
+                count += piece.count
+            }
+        }
     }
+
+    private static let period: Int64 = 251
+    private static let pattern = (0..<251 * 256).map { UInt8($0 % 251) + 1 }
 }
 
 extension CommitQueue {
