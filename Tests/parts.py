@@ -46,8 +46,6 @@ class Part:
     name: str
     words: list
     variables: dict = field(default_factory=dict)
-    #: Runs after the others, without another part beside it: it measures times.
-    is_alone: bool = False
     #: Has time limits, such as the end of a token: no other part with limits runs beside it.
     is_timed: bool = False
     #: Elapsed time, and processor time of the part with all its processes.
@@ -105,9 +103,9 @@ def parts(jobs):
         brief("packaging", is_timed=False),
         Part("readme", ["scripts/readme", LARDER]),
         brief("kubernetes", is_timed=False),
-        Part("mixed", ["Tests/Soak/mixed.py", "--larder", LARDER, "--minutes", "1.5"]),
+        Part("mixed", ["Tests/Soak/mixed.py", "--larder", LARDER, "--minutes", "1"]),
         brief("fills", ONLY="overlap,herd,cuts,slow"),
-        Part("bench", ["Benchmarks/bench", LARDER, "--brief"], is_alone=jobs > 1),
+        Part("bench", ["Benchmarks/bench", LARDER, "--brief"]),
     ]
     if jobs == 1:
         return [*programs, swift("all")]
@@ -125,14 +123,13 @@ class Run:
         atexit.register(self.end)
 
     def all(self, chosen):
-        waiting = [part for part in chosen if not part.is_alone]
+        waiting = list(chosen)
         workers = [threading.Thread(target=self.work, args=(waiting,), daemon=True) for _ in range(self.jobs)]
         for worker in workers:
             worker.start()
         for worker in workers:
             while worker.is_alive():  # so that a signal is handled
                 worker.join(0.5)
-        self.work([part for part in chosen if part.is_alone])
 
     def work(self, waiting):
         while part := self.next(waiting):
@@ -230,7 +227,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     chosen, began, run = checks.chosen(known, options.only), time.monotonic(), Run(options.jobs)
     # Before the parts, which would wait for the lock of apt.
-    venv.packages("nginx", "python3", "curl", "openssl", "wrk")
+    venv.packages("nginx", "python3", "curl", "openssl", "wrk", "ffmpeg")
     if options.skip_build or is_built(run):
         run.all([known[name] for name in chosen])
     run.table()

@@ -92,7 +92,7 @@ class Trial:
     def __init__(self, directory, library, settings=()):
         self.library, self.wrong, self.failed = library, 0, Pace.failed
         self.service = Larder(
-            LARDER, directory, library.server.port, ["policy.minFreeDisk=0", "limits.shutdownDelay=1ms", *settings]
+            LARDER, directory, library.server.port, ["policy.minFreeDisk=0", *settings]
         )
         self.store = directory / "store"
 

@@ -126,7 +126,7 @@ class Stage(contextlib.ExitStack):
 
     def larder_process(self, upstream, *settings, place=None, core=SERVER_CORE):
         """A Larder that is not started yet."""
-        settings = ("policy.capacity=none", "origins.media.freshness=1d", "limits.shutdownDelay=1ms", *settings)
+        settings = ("policy.capacity=none", "origins.media.freshness=1d", *settings)
         return Larder(self.program, place or self.place("larder"), upstream, settings, core=core)
 
 

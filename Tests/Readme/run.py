@@ -255,7 +255,7 @@ def check_document(path, larder_program, ports, directory, part):
     for file, text in {**FILES_BEFORE.get(name, {}), **programs_of(lines)}.items():
         (directory / file).parent.mkdir(exist_ok=True)
         (directory / file).write_text(text)
-    settings = ["limits.shutdownDelay=1ms", *(value.format(directory) for value in SETTINGS.get(name, []))]
+    settings = [value.format(directory) for value in SETTINGS.get(name, [])]
     larder = process.Larder(
         larder_program, directory, settings=settings, address=f"127.0.0.1:{ports[LARDER]}",
         environment=environment(directory), level="info",

@@ -28,8 +28,6 @@ KINDS = ["job.ended", "job.atRisk", "circuit.opened", "disk.full", "credentials.
 CASES = []
 #: Cases that --brief leaves out.
 SLOW = {"answers", "full"}
-#: A stop need not wait for load balancers.
-QUICK = "limits.shutdownDelay=1ms"
 
 
 def case(function):
@@ -71,7 +69,7 @@ class Stage:
         self.receiver = Receiver(self.secret, answer)
         self.number = 0
         self.service = Larder(
-            program, directory, self.upstream.port, [*hook(directory, self.receiver.url, self.secret, **settings), QUICK],
+            program, directory, self.upstream.port, [*hook(directory, self.receiver.url, self.secret, **settings)],
         )  # fmt: skip
 
     def __enter__(self):
@@ -123,12 +121,12 @@ def events(check, program, directory):
         *origin("shaped", f"http://127.0.0.1:{shaped.port}"),
         *origin("broken", f"http://127.0.0.1:{free_port()}", retries=0, circuitBreaker_failures=1),
         *origin("azure", f"http://127.0.0.1:{shaped.port}", auth_type="sas", auth_file="sas"),
-        f"credentialsDirectory={directory / 'credentials'}", QUICK,
+        f"credentialsDirectory={directory / 'credentials'}",
     ]  # fmt: skip
     (directory / "full").mkdir()
     full = Larder(
         program, directory / "full", shaped.port,
-        [*hook(directory, receiver.url + "/full", secret, name="full"), "policy.minFreeDisk=1024TiB", QUICK],
+        [*hook(directory, receiver.url + "/full", secret, name="full"), "policy.minFreeDisk=1024TiB"],
     )  # fmt: skip
     with Larder(program, directory, settings=settings) as service, full:
         late = service.job({"origin": "shaped", "path": f"film-{60 * MIB}.mp4"}, deadlineAt=instant(30))
@@ -250,7 +248,7 @@ def full(check, program, directory):
     store.mkdir()
     mount = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=24m none "$0" && exec "$@"', store]
     settings = [
-        *hook(directory, receiver.url, secret), "policy.minFreeDisk=0", "policy.capacity=none", QUICK,
+        *hook(directory, receiver.url, secret), "policy.minFreeDisk=0", "policy.capacity=none",
         *origin("broken", f"http://127.0.0.1:{free_port()}", retries=0, circuitBreaker_failures=1),
     ]  # fmt: skip
     with Larder(program, directory, source.port, settings, prefix=mount) as service:
@@ -341,7 +339,7 @@ def refusals(check, program, directory):
     receiver = Receiver(secret)
     settings = hook(directory, f"http://{name}:{receiver.port}/hook?key=s3cret", secret, allowed=False)
     source = Source()
-    with Larder(program, directory, source.port, [*settings, QUICK]) as service:
+    with Larder(program, directory, source.port, settings) as service:
         service.finished(service.job({"origin": "media", "path": "a.mp4"}))
         text = "The address of the receiver is not public; set webhooks.ops.allowPrivateAddresses to permit it."
         check.eventually(lambda: text in (webhook(service)["lastError"] or ""), "no error of the address")
@@ -367,7 +365,7 @@ def reload(check, program, directory):
         file.write_text(text)
 
     write(None)
-    with Larder(program, directory, source.port, [QUICK], options=("--config", file)) as service:
+    with Larder(program, directory, source.port, options=("--config", file)) as service:
         names = iter(range(100))
         end_job = lambda: service.finished(service.job({"origin": "media", "path": f"{next(names)}.mp4"}))  # noqa: E731
         load = lambda: service.call("POST", "/v1/configuration/reload").json  # noqa: E731

@@ -266,7 +266,8 @@ class Larder(Process):
         place, self.program = pathlib.Path(directory), str(pathlib.Path(program).resolve())
         port = None if address else free_port()
         variables = {"LARDER_TOKEN": token} if token else {}
-        variables = {**clean_environment(**variables), **(environment or {})}
+        # No load balancer must learn of a stop first.
+        variables = {**clean_environment(LARDER_LIMITS_SHUTDOWN_DELAY="1ms", **variables), **(environment or {})}
         super().__init__([program], place / "larder.log", port, variables, name="Larder")
         self.place, self.store, self.token, self.tls = place, place / "store", token, tls
         self.address, self.prefix, self.options = address or f"127.0.0.1:{port}", prefix, options

@@ -144,7 +144,7 @@ class Stage(contextlib.ExitStack):
 
     def larder(self, upstream, *settings, descriptors=None):
         settings = (
-            "policy.capacity=none", "origins.media.freshness=1d", "limits.shutdownDelay=1ms",
+            "policy.capacity=none", "origins.media.freshness=1d",
             *getattr(upstream, "settings", ()), *settings,
         )  # fmt: skip
         place = self.place("larder")
