@@ -25,15 +25,19 @@ package struct RouteTable: Sendable {
 
     /// The methods of a path as a value of `Allow`; nil for an unknown path.
     package func methods(of path: String) -> String? {
-        let segments = path.split(separator: "/")
-        let methods = Set(Self.lines.filter { $0.matches(segments) }.map(\.method))
+        let methods = Set(Self.lines(of: path).map(\.method))
         return methods.isEmpty ? nil : Self.list(methods)
     }
 
     /// The pattern of a path; nil for an unknown path.
-    func pattern(of path: String) -> String? {
+    func pattern(of path: String) -> String? { Self.lines(of: path).first?.pattern }
+
+    /// The routes of a path: those of the pattern with the fewest parameters that matches.
+    private static func lines(of path: String) -> [RouteLine] {
         let segments = path.split(separator: "/")
-        return Self.lines.first { $0.matches(segments) }?.pattern
+        let matching = lines.filter { $0.matches(segments) }
+        let fewest = matching.map { $0.parts.count(where: RouteLine.isParameter) }.min()
+        return matching.filter { $0.parts.count(where: RouteLine.isParameter) == fewest }
     }
 
     /// The methods of all paths as a value of `Allow`.

@@ -22,12 +22,13 @@ struct Router: Sendable {
         entries.insert(Entry(method: method, parts: parts, respond: respond), at: index)
     }
 
-    /// The route of the path with the values of its parameters; nil if there is none.
+    /// The route of the path, by the pattern with the fewest parameters that matches, with the values of its parameters; nil if there is none.
     func route(_ method: HTTPRequest.Method, _ path: String) -> (respond: Respond, parameters: [String: Substring])? {
         let segments = path.split(separator: "/")
-        guard let entry = entries.first(where: { $0.method == method && RouteLine.matches($0.parts, segments) }) else {
-            return nil
-        }
+        // Another pattern of the path, with more parameters, has no methods for it.
+        guard let pattern = entries.first(where: { RouteLine.matches($0.parts, segments) })?.parts,
+            let entry = entries.first(where: { $0.method == method && $0.parts == pattern })
+        else { return nil }
         var parameters: [String: Substring] = [:]
         for (part, segment) in zip(entry.parts, segments) where RouteLine.isParameter(part) {
             parameters[String(part.dropFirst().dropLast())] = segment

@@ -41,6 +41,7 @@ import Testing
         Bad("GET", "/", 404, "notFound"), Bad("GET", "/v2/stats", 404, "notFound"),
         Bad("GET", "/v1/nothing", 404, "notFound"),
         Bad("POST", "/o/media/a", 405, "methodNotAllowed"), Bad("DELETE", "/v1/stats", 405, "methodNotAllowed"),
+        Bad("DELETE", "/v1/assets/usage", 405, "methodNotAllowed"),
         Bad("PROPFIND", "/v1/policy", 501, "notImplemented"), Bad("PUT", "/v1/jobs", 405, "methodNotAllowed"),
         Bad("GET", "/o/nobody/a", 404, "notFound"), Bad("GET", "/o/media/../../etc/passwd", 400, "malformedRequest"),
         Bad("GET", "/o/media/a%2", 400, "malformedRequest"), Bad("GET", "/o/media/a%00b", 400, "malformedRequest"),
