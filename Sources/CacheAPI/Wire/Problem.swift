@@ -40,7 +40,8 @@ package struct Problem: Sendable {
             document.timings = .value(TimingsDocument(probe.timings))
         }
         switch error.code {
-        case .invalidField(let name): document.field = .value(name)
+        case .invalidField(let name):
+            document.field = .value(name.count > Self.fieldCharacters ? name.prefix(Self.fieldCharacters) + "…" : name)
         case .upstreamRefused(let status, _): document.upstreamStatus = .value(status)
         case .upstreamTimedOut(let timeout):
             document.timeout = .value(timeout.rawValue)
@@ -52,6 +53,8 @@ package struct Problem: Sendable {
     }
 
     static let mediaType = "application/problem+json"
+    /// The most characters of a field's name: those of an unknown member come from the client.
+    static let fieldCharacters = 256
 
     /// The response with the document.
     var response: Response {

@@ -19,6 +19,13 @@ import Testing
         #expect(json["field"] == "items[0].url")
     }
 
+    @Test("The name of a field is cut, because a client can choose it")
+    func fieldIsBounded() {
+        let name = String(repeating: "é", count: 1_000_000)
+        let problem = Problem(CacheError(.invalidField(name), "No."), instance: "/", requestID: "r").document
+        #expect(problem.json["field"] == .string(String(repeating: "é", count: 256) + "…"))
+    }
+
     @Test("The instance is a URI reference, also for a path that is none (RFC 9457 §3.1.5)")
     func instanceIsAReference() {
         let path = "/o/m/a b\u{E9}|%zz/%2e"
