@@ -19,6 +19,7 @@ package final class TestCache: Sendable {
         credentialsDirectory: String? = nil, fallbackDirectory: String? = nil, maxQueuedFills: Int = 4096,
         jobConcurrency: Int = 4, jobLimits: PrefetchSchedule.Limits = PrefetchSchedule.Limits(),
         seed: UInt64 = 1, listWait: Duration = .seconds(300), allowedHosts: [String] = ["127.0.0.1:*"],
+        webhooks: [WebhookSettings] = [],
         upstream: (CurlWorkerPool) -> any Upstream = { $0 }
     ) throws {
         var logger = Logger(label: "test")
@@ -34,14 +35,16 @@ package final class TestCache: Sendable {
         absolute.isEncrypted = Self.encryptsAll
         var origins = origins
         if Self.encryptsAll { for index in origins.indices { origins[index].settings.isEncrypted = true } }
+        var settings = AssetCache.Settings(
+            policy: policy, absolute: absolute, allowedHosts: HostPatterns(allowedHosts), origins: origins,
+            jobConcurrency: jobConcurrency, jobLimits: jobLimits, credentialsDirectory: credentialsDirectory,
+            fallbackDirectory: fallbackDirectory, maxQueuedFills: maxQueuedFills, listWait: listWait)
+        settings.webhooks = webhooks
         cache = AssetCache(
             dependencies: AssetCache.Dependencies(
                 store: store, upstream: upstream(pool), clock: ContinuousClock(), wallClock: wallClock,
                 random: SeededChance(seed: seed), logger: logger),
-            settings: AssetCache.Settings(
-                policy: policy, absolute: absolute, allowedHosts: HostPatterns(allowedHosts), origins: origins,
-                jobConcurrency: jobConcurrency, jobLimits: jobLimits, credentialsDirectory: credentialsDirectory,
-                fallbackDirectory: fallbackDirectory, maxQueuedFills: maxQueuedFills, listWait: listWait))
+            settings: settings)
     }
 
     /// Whether the content of all origins is stored encrypted: with the environment variable `LARDER_TEST_ENCRYPT`, each
