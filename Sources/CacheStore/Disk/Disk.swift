@@ -49,8 +49,8 @@ package protocol Disk: Sendable {
     func status(of path: String) throws(CacheError) -> FileStatus?
     /// The names in a directory, unsorted, without `.` and `..`.
     func list(_ directory: String) throws(CacheError) -> [String]
-    /// The names in a directory that are directories or links to directories.
-    func directories(in directory: String) throws(CacheError) -> Set<String>
+    /// Those of the names that are directories, or links to directories, in a directory. Others are not looked at.
+    func directories(in directory: String, named names: Set<String>) throws(CacheError) -> Set<String>
     /// Creates a directory with mode 0700; returns false if it exists already.
     func createDirectory(_ path: String) throws(CacheError) -> Bool
     /// Returns when the directory's entries are on the device (`fsync`).

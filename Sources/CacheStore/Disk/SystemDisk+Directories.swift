@@ -31,9 +31,9 @@ extension SystemDisk {
         try entries(of: directory).map(\.name)
     }
 
-    package func directories(in directory: String) throws(CacheError) -> Set<String> {
+    package func directories(in directory: String, named names: Set<String>) throws(CacheError) -> Set<String> {
         var found: Set<String> = []
-        for (name, type) in try entries(of: directory) {
+        for (name, type) in try entries(of: directory) where names.contains(name) {
             switch Int(type) {
             case Int(DT_DIR): found.insert(name)
             // `path/.` exists only if `path` is a directory. Not all file systems tell the types.

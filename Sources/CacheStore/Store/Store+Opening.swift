@@ -123,7 +123,7 @@ extension Store {
         _ layout: StoreLayout, _ disk: any Disk, now: Timestamp, _ logger: Logger
     ) throws(CacheError) {
         let isNew = try disk.createDirectory(layout.assets)
-        let directories = isNew ? [] : try disk.directories(in: layout.assets)
+        let directories = isNew ? [] : try disk.directories(in: layout.assets, named: Set(StoreLayout.shards))
         let missing = StoreLayout.shards.filter { !directories.contains($0) }
         guard !missing.isEmpty else { return }
         let present = isNew ? [] : Set(try disk.list(layout.assets))

@@ -109,6 +109,14 @@ import Testing
         try testStore.store.close()
     }
 
+    @Test("A link to itself beside the shard directories does not prevent a start")
+    func foreignLink() async throws {
+        try await filled()
+        let link = directory.path("data/assets/loop")
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "loop")
+        try TestStore(in: directory).store.close()
+    }
+
     @Test("A named pipe in place of an asset file counts as a missing file")
     func aPipeInAnAssetsPlaceIsAsGoodAsGone() async throws {
         try await filled()

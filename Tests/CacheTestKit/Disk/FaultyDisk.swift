@@ -172,9 +172,9 @@ package final class FaultyDisk: Disk {
         return try base.list(directory)
     }
 
-    package func directories(in directory: String) throws(CacheError) -> Set<String> {
+    package func directories(in directory: String, named names: Set<String>) throws(CacheError) -> Set<String> {
         try note(.list, directory)
-        return try base.directories(in: directory)
+        return try base.directories(in: directory, named: names)
     }
 
     package func createDirectory(_ path: String) throws(CacheError) -> Bool {

@@ -78,8 +78,8 @@ package final class RecordingDisk: Disk {
     package func status(of path: String) throws(CacheError) -> FileStatus? { try base.status(of: path) }
 
     package func list(_ directory: String) throws(CacheError) -> [String] { try base.list(directory) }
-    package func directories(in directory: String) throws(CacheError) -> Set<String> {
-        try base.directories(in: directory)
+    package func directories(in directory: String, named names: Set<String>) throws(CacheError) -> Set<String> {
+        try base.directories(in: directory, named: names)
     }
 
     package func createDirectory(_ path: String) throws(CacheError) -> Bool {
