@@ -22,7 +22,8 @@ struct Router: Sendable {
         entries.insert(Entry(method: method, parts: parts, respond: respond), at: index)
     }
 
-    /// The route of the path, by the pattern with the fewest parameters that matches, with the values of its parameters; nil if there is none.
+    /// The route of the path with the values of its parameters; nil if there is none. Of several patterns that match, the one
+    /// with the fewest parameters counts.
     func route(_ method: HTTPRequest.Method, _ path: String) -> (respond: Respond, parameters: [String: Substring])? {
         let segments = path.split(separator: "/")
         // Another pattern of the path, with more parameters, has no methods for it.

@@ -299,7 +299,7 @@ final class PrefetchQueue: Sendable {
         if let present = scheduled(id) { return present }
         if let stored = try await catalog.jobSnapshot(id) {
             if isLoaded || stored.record.state.isFinished { return stored }
-            // The catalog does not contain what an unfinished job waits for.
+            // The catalog lacks the cause and the end of a wait.
             try await loadUnfinishedJobs()
             return try await job(id)
         }

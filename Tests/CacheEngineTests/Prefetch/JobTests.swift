@@ -46,7 +46,7 @@ import Testing
         #expect(upstream.requests(for: "/a.mp4").map(\.range) == [0..<20_000_000, 5_000_000..<20_000_000])
     }
 
-    @Test("A job shows what it waits for before the jobs of the last run are loaded")
+    @Test("A job states the cause of its wait before the jobs of the last run are loaded")
     func anUnfinishedJobIsLoadedBeforeItIsShown() async throws {
         let soon = ManualWallClock().now() + .seconds(3600)
         let id = try await cache().run { cache in
