@@ -42,7 +42,8 @@ package func makeApplication(
     let (responseCaches, sendBufferBudget) = (PreparedResponseCaches(random: random), SendBufferBudget.ofThisMachine())
     let pacing = CongestionControl.ofThisMachine()
     let connection = HTTPServerChannel(
-        api: APIResponder(processor, router, live: live, logger: logger), live: live, certificates: certificates,
+        api: APIResponder(processor: processor, router: router, live: live, logger: logger), live: live,
+        certificates: certificates,
         wallClock: wallClock, random: random, content: content, responseCaches: responseCaches,
         connections: load.connections, addresses: load.addresses, clientAddresses: settings.clientAddresses,
         sendBufferBudget: sendBufferBudget, pacing: pacing, rates: ReaderRates(), logger: logger)

@@ -15,29 +15,12 @@ package enum LimitRule: Hashable, Sendable {
 /// The description of one route: method, path pattern and required authorization.
 package struct RouteLine: Hashable, Sendable {
     package var method: HTTPRequest.Method
-    /// The path as in `openapi.yaml`, for example `/v1/jobs/{jobId}`. A final `{path}` matches the rest of the path
-    /// with its slashes.
+    /// The path as in `openapi.yaml`, for example `/v1/jobs/{jobId}`; see ``PathPattern``.
     package var pattern: String
     /// The authorization that the route requires.
     package var need: AccessRules.Need
     /// The handling of readers that are limited to some origins or paths.
     package var limits: LimitRule
-
-    /// The segments of the pattern.
-    var parts: [Substring] { pattern.split(separator: "/") }
-
-    static func isParameter(_ part: Substring) -> Bool { part.utf8.first == UInt8(ascii: "{") }
-
-    /// Whether a pattern matches the segments of a path.
-    static func matches(_ parts: [Substring], _ segments: [Substring]) -> Bool {
-        guard segments.count == parts.count || segments.count > parts.count && parts.last == "{path}" else {
-            return false
-        }
-        return zip(parts, segments).allSatisfy { isParameter($0) || $0 == $1 }
-    }
-
-    /// Whether the pattern matches the segments of a path.
-    func matches(_ segments: [Substring]) -> Bool { Self.matches(parts, segments) }
 }
 
 /// A route with the controller's function that handles it.

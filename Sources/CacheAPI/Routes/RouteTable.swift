@@ -1,7 +1,8 @@
+import CacheCore
 import HTTPTypes
 
 /// The table of all routes. The router and ``ContentTarget`` are built from the same lists, so they cannot differ.
-package struct RouteTable: Sendable {
+package enum RouteTable {
     /// All routes, without the implied HEAD and OPTIONS.
     package static let lines: [RouteLine] =
         ContentTarget.lines + ProbeController.routes.map(\.line) + ListingController.routes.map(\.line)
@@ -20,32 +21,29 @@ package struct RouteTable: Sendable {
         + TokenController.routes.map(\.line)
         + WebhookController.routes.map(\.line) + RequestController.routes.map(\.line)
 
-    /// The names of the methods of all paths.
-    static let methods = Set(completed(Set(lines.map(\.method))).map(\.rawValue))
+    /// The methods of all paths.
+    static let methods = completed(Set(lines.map(\.method)))
 
-    /// The methods of a path as a value of `Allow`; nil for an unknown path.
-    package func methods(of path: String) -> String? {
-        let methods = Set(Self.lines(of: path).map(\.method))
-        return methods.isEmpty ? nil : Self.list(methods)
+    /// The names of ``methods``.
+    static let methodNames = Set(methods.map(\.rawValue))
+
+    /// ``methods`` as a value of `Allow`.
+    static let allow = PathPattern.list(methods)
+
+    /// The error of a request with another method.
+    static var unknownMethod: CacheError {
+        CacheError(.notImplemented, "The method is not supported; supported: \(allow).")
     }
 
-    /// The pattern of a path; nil for an unknown path.
-    func pattern(of path: String) -> String? { Self.lines(of: path).first?.pattern }
+    /// All patterns; those with fewer parameters first, so that a literal segment precedes a parameter.
+    private static let patterns: [PathPattern] = Dictionary(grouping: lines, by: \.pattern)
+        .map { PathPattern($0.key, methods: completed(Set($0.value.map(\.method)))) }
+        .sorted { ($0.parameterCount, $0.text) < ($1.parameterCount, $1.text) }
 
-    /// The routes of a path: those of the pattern with the fewest parameters that matches.
-    private static func lines(of path: String) -> [RouteLine] {
+    /// The pattern of a path: of those that match, the one with the fewest parameters; nil for an unknown path.
+    static func pattern(of path: String) -> PathPattern? {
         let segments = path.split(separator: "/")
-        let matching = lines.filter { $0.matches(segments) }
-        let fewest = matching.map { $0.parts.count(where: RouteLine.isParameter) }.min()
-        return matching.filter { $0.parts.count(where: RouteLine.isParameter) == fewest }
-    }
-
-    /// The methods of all paths as a value of `Allow`.
-    var allMethods: String { Self.methods.sorted().joined(separator: ", ") }
-
-    /// The methods as a sorted, comma-separated list.
-    private static func list(_ methods: Set<HTTPRequest.Method>) -> String {
-        completed(methods).map(\.rawValue).sorted().joined(separator: ", ")
+        return patterns.first { $0.matches(segments) }
     }
 
     /// Adds the implied methods: OPTIONS for every path, HEAD for every path with GET.

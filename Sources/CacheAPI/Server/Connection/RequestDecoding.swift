@@ -134,9 +134,7 @@ final class RequestDecoder: ByteToMessageDecoder {
         }
         if count <= 2, Self.isBlank(buffer, count) { return count }  // ignored before a request (RFC 9112 §2.2)
         if let line = RequestLine(buffer, count) {
-            guard RouteTable.methods.contains(line.method) else {
-                throw CacheError(.notImplemented, "The method is not supported; supported: \(RouteTable().allMethods).")
-            }
+            guard RouteTable.methodNames.contains(line.method) else { throw RouteTable.unknownMethod }
             buffer.setInteger(UInt8(ascii: "1"), at: line.minorVersionIndex)
         }
         phase = .head
@@ -205,7 +203,7 @@ private struct RequestLine {
             guard words.count == 3, !words[1].isEmpty else { return nil }
             let method = String(decoding: words[0], as: UTF8.self)
             guard FieldText.isToken(method) else { return nil }
-            let isOrdinary = digit < UInt8(ascii: "2") && RouteTable.methods.contains(method)
+            let isOrdinary = digit < UInt8(ascii: "2") && RouteTable.methodNames.contains(method)
             return isOrdinary ? nil : (method, line.endIndex - 1)
         }
         guard let found else { return nil }

@@ -12,25 +12,18 @@ struct APIResponder: Sendable {
     let router: Router
     let live: LiveAPISettings
     let logger: Logger
-    private let table = RouteTable()
-
-    init(_ processor: RequestProcessor, _ router: Router, live: LiveAPISettings, logger: Logger) {
-        self.processor = processor
-        self.router = router
-        self.live = live
-        self.logger = logger
-    }
 
     /// Calls the route of the request. Errors become problem documents.
     func answer(_ call: RequestCall, _ body: RequestBody, on connection: APIConnection) async -> ServerResponse {
         let request = Request(call, body: body)
-        let logContext = RequestLogContext(kind(of: request))
-        let trace = processor.trace(call, route: table.pattern(of: request.path))
+        let pattern = RouteTable.pattern(of: request.path)
+        let logContext = RequestLogContext(kind(of: request, pattern?.text ?? ""))
+        let trace = processor.trace(call, route: pattern?.text)
         logContext.update { $0.span = trace?.span }
         var response: Response
         do {
             response = try await RequestTrace.$current.withValue(trace) {
-                try await answer(request, logContext, connection)
+                try await answer(request, pattern, logContext, connection)
             }
         } catch {
             response = problem(error, call, logContext)
@@ -44,8 +37,7 @@ struct APIResponder: Sendable {
     }
 
     /// Calls of the dashboard that change something are calls like all others.
-    private func kind(of request: Request) -> RequestKind {
-        let pattern = table.pattern(of: request.path) ?? ""
+    private func kind(of request: Request, _ pattern: String) -> RequestKind {
         if ConnectionPermits.isHealthCheck(pattern) { return .health }
         let isReading = request.method == .get || request.method == .head
         let isOfPage = pattern == "/" || pattern.hasPrefix("/ui") || request.headers.contains(.larderDashboard)
@@ -57,36 +49,30 @@ struct APIResponder: Sendable {
     /// Throws `.uriTooLong`, `.notImplemented` for an unknown method, `.methodNotAllowed` with the allowed methods, or
     /// `.notFound`.
     private func answer(
-        _ request: Request, _ logContext: RequestLogContext, _ connection: APIConnection
+        _ request: Request, _ pattern: PathPattern?, _ logContext: RequestLogContext, _ connection: APIConnection
     ) async throws -> Response {
         let (settings, method) = (live.values, request.method)
         guard request.call.targetBytes <= settings.limits.urlBytes else {
             throw CacheError(.uriTooLong, "The request's target is longer than \(settings.limits.urlBytes) bytes.")
         }
-        guard RouteTable.methods.contains(method.rawValue) else {
-            throw CacheError(.notImplemented, "The method is not supported; supported: \(table.allMethods).")
+        guard RouteTable.methods.contains(method) else { throw RouteTable.unknownMethod }
+        if method == .options, let allow = pattern?.allow ?? (request.call.target == "*" ? RouteTable.allow : nil) {
+            return preflight(request, allow, settings.cors)
         }
-        if method == .options, let methods = methods(of: request) { return preflight(request, methods, settings.cors) }
-        if let (respond, parameters) = router.route(method, request.path) {
+        guard let pattern else { throw CacheError(.notFound, "There is nothing at this path.") }
+        if let respond = router.function(method, pattern) {
             return try await respond(
                 request,
-                APIContext(call: request.call, connection: connection, parameters: parameters, logContext: logContext))
+                APIContext(
+                    call: request.call, connection: connection, parameters: pattern.parameters(of: request.path),
+                    logContext: logContext))
         }
-        if let methods = methods(of: request),
-            !FieldText.members(of: methods).contains(where: { $0 == method.rawValue })
-        {
+        guard pattern.methods.contains(method) else {
             throw CacheError(
-                .methodNotAllowed(allow: methods),
-                "\(method) is not allowed on this resource; allowed: \(methods).")
+                .methodNotAllowed(allow: pattern.allow),
+                "\(method) is not allowed on this resource; allowed: \(pattern.allow).")
         }
         throw CacheError(.notFound, "There is nothing at this path.")
-    }
-
-    /// The methods of the request's path as a value of `Allow`; nil for an unknown path. For `OPTIONS *` all methods
-    /// (RFC 9110 §9.3.7).
-    private func methods(of request: Request) -> String? {
-        guard request.call.target == "*" else { return table.methods(of: request.path) }
-        return request.method == .options ? table.allMethods : nil
     }
 
     /// The response to OPTIONS. With `Access-Control-Request-Method` it is the response to a CORS preflight.
