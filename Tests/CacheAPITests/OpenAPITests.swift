@@ -159,14 +159,14 @@ import Testing
     @Test("Every setting is described in openapi.yaml, with its type and its limits")
     func everySettingIsDescribed() {
         check(
-            Setting<OriginSettings>.all, in: "OriginChange",
+            OriginSettings.settings, in: "OriginChange",
             besides: ["name", "from", "observations", "addresses", "headers"])
         check(
-            Setting<OriginSettings>.all, in: "OriginPatch",
+            OriginSettings.settings, in: "OriginPatch",
             besides: ["name", "from", "observations", "addresses", "headers"],
             areAllNullable: true)
-        check(Setting<PolicySettings>.all, in: "PolicyChange", besides: ["tagQuotas"])
-        check(Setting<Quota>.all, in: "Quota", besides: [])
+        check(PolicySettings.settings, in: "PolicyChange", besides: ["tagQuotas"])
+        check(Quota.settings, in: "Quota", besides: [])
     }
 
     /// Documents of origins with an observation of each scope.

@@ -6,7 +6,7 @@ extension Origin {
 
     /// The `Origin` schema. Values of header fields are replaced by ``secret``.
     package var json: JSON {
-        var json = Setting<OriginSettings>.all.json(of: settings, after: ["name": .string(name)])
+        var json = OriginSettings.settings.json(of: settings, after: ["name": .string(name)])
         json.insert(.string(settings.effectiveAccess.rawValue), at: ["access"])
         let headers = settings.headers.fields.map { JSON.Member($0.name, .string(Self.secret)) }
         json.insert(.object(headers), at: ["headers"])

@@ -3,7 +3,7 @@ package import CacheEngine
 
 /// The `Origin` schema: the settings, the provenance, the observations and the addresses.
 struct OriginDocument: Encodable {
-    /// The document of `Setting<OriginSettings>.all`.
+    /// The document of `OriginSettings.settings`.
     private let settings: JSON
     private let provenance: Provenance
 

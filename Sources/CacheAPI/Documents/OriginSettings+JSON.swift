@@ -12,7 +12,7 @@ extension OriginSettings {
     ///   - present: The stored settings; nil for a new origin.
     package init(_ json: JSON, name: String, present: OriginSettings?) throws(CacheError) {
         self.init(baseURL: "")
-        try Setting<OriginSettings>.all.read(
+        try OriginSettings.settings.read(
             json, into: &self, besides: ["name", "from", "observations", "addresses", "headers"])
         if let given = json["name"], given != .string(name) {
             throw .invalid("name", "The name must be that of the path, \(name), or absent.")

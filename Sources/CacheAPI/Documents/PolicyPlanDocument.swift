@@ -32,9 +32,9 @@ package struct PolicyPlanRequest: Sendable {
             if json == .null {
                 quota = Quota()
             } else {
-                try Setting<Quota>.all.read(json, into: &quota, at: "originQuotas.\(name)")
+                try Quota.settings.read(json, into: &quota, at: "originQuotas.\(name)")
             }
-            try Setting<Quota>.all.validate(quota, at: "originQuotas.\(name)")
+            try Quota.settings.validate(quota, at: "originQuotas.\(name)")
             originQuotas[name] = quota
         }
     }

@@ -4,7 +4,7 @@ extension PolicySettings {
     /// The `Policy` schema.
     package var json: JSON {
         let quotas = tagQuotas.sorted { $0.key < $1.key }.map { JSON.Member($0.key, $0.value.json) }
-        var json = Setting<PolicySettings>.all.json(of: self)
+        var json = PolicySettings.settings.json(of: self)
         json.insert(.object(quotas), at: ["tagQuotas"])
         return json
     }
@@ -14,7 +14,7 @@ extension PolicySettings {
     /// Throws `.invalidField` if the result is not a valid policy.
     package func merging(_ json: JSON) throws(CacheError) -> PolicySettings {
         var merged = self
-        try Setting<PolicySettings>.all.read(json, into: &merged, besides: ["tagQuotas"])
+        try PolicySettings.settings.read(json, into: &merged, besides: ["tagQuotas"])
         if let quotas = json["tagQuotas"] { merged.tagQuotas = try Self.tagQuotas(quotas, over: tagQuotas) }
         try merged.validate()
         return merged
@@ -32,7 +32,7 @@ extension PolicySettings {
         for member in members {
             var quota = quotas.removeValue(forKey: member.key) ?? Quota()
             guard member.value != .null else { continue }
-            try Setting<Quota>.all.read(member.value, into: &quota, at: "tagQuotas.\(member.key)")
+            try Quota.settings.read(member.value, into: &quota, at: "tagQuotas.\(member.key)")
             quotas[member.key] = quota
         }
         return quotas

@@ -3,7 +3,7 @@ import CacheEngine
 
 extension Quota {
     /// The `Quota` schema.
-    package var json: JSON { Setting<Quota>.all.json(of: self) }
+    package var json: JSON { Quota.settings.json(of: self) }
 }
 
 /// The `QuotaStatus` schema.

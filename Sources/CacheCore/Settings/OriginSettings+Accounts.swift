@@ -115,7 +115,7 @@ extension Setting<OriginSettings> {
 
     /// Folders of link APIs.
     private static var folderListing: [Setting] {
-        typealias List = WritableKeyPath<OriginSettings, String?>
+        typealias List = SettingPath<OriginSettings, String?>
         func pointer(_ key: String, _ property: List, _ meaning: String) -> Setting {
             Setting("resolve.list." + key, optional: property, .pointer, "JSON pointer to " + meaning)
         }
@@ -158,7 +158,7 @@ extension Setting<OriginSettings> {
 
     /// A secret text: read unchanged, written masked in configurations. The store seals it, and the API masks it.
     private static func secret(
-        _ key: String, _ property: WritableKeyPath<OriginSettings, String?>, _ meaning: String
+        _ key: String, _ property: SettingPath<OriginSettings, String?>, _ meaning: String
     ) -> Setting {
         Setting(
             key, meaning, isSecret: true,

@@ -1,9 +1,15 @@
-extension Setting<OriginSettings> {
+extension OriginSettings {
     /// All settings of one origin except its header fields.
-    package static var all: [Setting] { upstream + accounts + caching + responses + storage + shared }
+    package static let settings: [Setting<Self>] =
+        Setting.upstream + Setting.accounts + Setting.caching + Setting.responses + Setting.storage + sharedSettings
 
-    /// Servers, credentials and limits. Settings with a default below `upstream` are in ``shared``.
-    private static var upstream: [Setting] {
+    /// Settings that `upstream` sets for all origins too.
+    package static let sharedSettings: [Setting<Self>] = Setting.transfers + Setting.fills + Setting.circuitBreaker
+}
+
+extension Setting<OriginSettings> {
+    /// Servers, credentials and limits. Settings with a default below `upstream` are in ``OriginSettings/sharedSettings``.
+    fileprivate static var upstream: [Setting] {
         [
             Setting(
                 "baseURL", \.baseURL, .baseURL, "`http` or `https` URL of the files, without user, query and fragment"),
@@ -50,7 +56,7 @@ extension Setting<OriginSettings> {
     }
 
     /// Freshness, keys and validators.
-    private static var caching: [Setting] {
+    fileprivate static var caching: [Setting] {
         [
             Setting(
                 "freshness", \.freshness, .freshness,
@@ -84,7 +90,7 @@ extension Setting<OriginSettings> {
     }
 
     /// Responses and fallbacks.
-    private static var responses: [Setting] {
+    fileprivate static var responses: [Setting] {
         [
             Setting(
                 "unknownLength", \.unknownLength, .choice,
@@ -120,7 +126,7 @@ extension Setting<OriginSettings> {
     }
 
     /// Rules for storing, and the quota.
-    private static var storage: [Setting] {
+    fileprivate static var storage: [Setting] {
         [
             Setting(
                 "encrypt", \.isEncrypted, .flag,
@@ -135,14 +141,14 @@ extension Setting<OriginSettings> {
             Setting(
                 "storeRules.always", list: \.storeRules.always, upTo: OriginSettings.maxStoreTypes, .mediaType,
                 "media types that are always stored, unless `never` contains them"),
-        ] + Setting<Quota>.all.map { $0.moved(to: "quota", \.quota) }
+        ] + Quota.settings.map { $0.moved(to: "quota", \.quota) }
     }
 
     /// One kind of fallback; the two kinds exclude each other.
     private static func fallback(
         _ key: String, _ meaning: String, member: SettingMember<OriginSettings>? = nil,
-        write: @escaping (OriginSettings.Fallback) -> String?,
-        parse: @escaping (String) throws(SettingFault) -> OriginSettings.Fallback
+        write: @escaping @Sendable (OriginSettings.Fallback) -> String?,
+        parse: @escaping @Sendable (String) throws(SettingFault) -> OriginSettings.Fallback
     ) -> Setting {
         Setting(
             key, meaning,
@@ -158,7 +164,7 @@ extension Setting<OriginSettings> {
 
     /// One list form of `keyQuery`.
     private static func queryNames(
-        _ key: String, _ meaning: String, rule: @escaping ([String]) -> OriginSettings.KeyQuery
+        _ key: String, _ meaning: String, rule: @escaping @Sendable ([String]) -> OriginSettings.KeyQuery
     ) -> Setting {
         Setting(
             key, meaning, isList: true,
@@ -170,14 +176,9 @@ extension Setting<OriginSettings> {
                 settings.keyQuery.names.flatMap { rule($0) == settings.keyQuery ? .list($0) : nil }
             })
     }
-}
-
-extension Setting<OriginSettings> {
-    /// Settings that `upstream` sets for all origins too.
-    package static var shared: [Setting] { transfers + fills + circuitBreaker }
 
     /// Retries and timeouts.
-    private static var transfers: [Setting] {
+    fileprivate static var transfers: [Setting] {
         [
             Setting("retries", \.retries, .count(0...20, example: 3), "retries of a failed transfer (0–20)"),
             Setting(
@@ -201,7 +202,7 @@ extension Setting<OriginSettings> {
     }
 
     /// Windows, and when they end.
-    private static var fills: [Setting] {
+    fileprivate static var fills: [Setting] {
         [
             Setting(
                 "readAhead", \.readAheadBytes, .size(0...(1 << 30), example: "16MiB").written(atLeast: 64 << 10),
@@ -232,7 +233,7 @@ extension Setting<OriginSettings> {
 
     /// The circuit breaker: in configurations the word `off`, or a group. The word has precedence if both are set, so
     /// it is read last.
-    private static var circuitBreaker: [Setting] {
+    fileprivate static var circuitBreaker: [Setting] {
         [
             circuitPart(
                 "failures", \.failures, .circuitFailures, "consecutive failures that open the circuit (1–1000)"),
@@ -255,7 +256,8 @@ extension Setting<OriginSettings> {
 
     /// One member of the group `circuitBreaker`.
     private static func circuitPart<Value>(
-        _ name: String, _ part: WritableKeyPath<OriginSettings.CircuitBreaker, Value>, _ codec: SettingCodec<Value>,
+        _ name: String, _ part: SettingPath<OriginSettings.CircuitBreaker, Value>,
+        _ codec: SettingCodec<Value>,
         _ meaning: String
     ) -> Setting {
         Setting(
@@ -271,21 +273,19 @@ extension Setting<OriginSettings> {
     }
 }
 
-extension Setting<Quota> {
+extension Quota {
     /// The settings of one quota.
-    package static var all: [Setting] {
-        [
-            Setting(
-                "min", \.minBytes, .size(example: "10GiB"),
-                "disk space guaranteed to these assets while any other asset can be evicted"),
-            Setting(
-                "max", orNone: \.maxBytes, .size(atLeast: 1, example: "100GiB"),
-                "disk space that these assets may use; usage above it is evicted from these assets only"
-            ).checked { quota in
-                quota.maxBytes.flatMap {
-                    $0 < quota.minBytes ? SettingFault("The maximum must not be below the minimum.") : nil
-                }
-            },
-        ]
-    }
+    package static let settings: [Setting<Self>] = [
+        Setting(
+            "min", \.minBytes, .size(example: "10GiB"),
+            "disk space guaranteed to these assets while any other asset can be evicted"),
+        Setting(
+            "max", orNone: \.maxBytes, .size(atLeast: 1, example: "100GiB"),
+            "disk space that these assets may use; usage above it is evicted from these assets only"
+        ).checked { quota in
+            quota.maxBytes.flatMap {
+                $0 < quota.minBytes ? SettingFault("The maximum must not be below the minimum.") : nil
+            }
+        },
+    ]
 }

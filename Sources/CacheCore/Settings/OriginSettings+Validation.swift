@@ -22,7 +22,7 @@ extension OriginSettings {
 
     /// Throws `.invalidField` with the path of the first invalid member of the JSON document.
     package func validate() throws(CacheError) {
-        try Setting<OriginSettings>.all.validate(self)
+        try OriginSettings.settings.validate(self)
         try validateHeaders()
     }
 

@@ -8,11 +8,11 @@ extension PolicySettings {
 
     /// Throws `.invalidField` with the path of the first invalid member of the JSON document.
     package func validate() throws(CacheError) {
-        try Setting<PolicySettings>.all.validate(self)
+        try PolicySettings.settings.validate(self)
         guard tagQuotas.count <= Self.maxTagQuotas, tagQuotas.keys.allSatisfy(AssetRecord.isTag) else {
             throw .invalid("tagQuotas", "At most \(Self.maxTagQuotas) tags of 1 to 128 characters may have a quota.")
         }
-        for (tag, quota) in tagQuotas { try Setting<Quota>.all.validate(quota, at: "tagQuotas.\(tag)") }
+        for (tag, quota) in tagQuotas { try Quota.settings.validate(quota, at: "tagQuotas.\(tag)") }
     }
 }
 

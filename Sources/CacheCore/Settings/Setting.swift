@@ -1,6 +1,6 @@
-/// The declaration of one setting of `Root`: its key, type and meaning. The tables `all` of the types with settings
-/// contain all declarations; configurations, JSON documents, the store and the documentation are derived from them.
-package struct Setting<Root> {
+/// The declaration of one setting of `Root`: its key, type and meaning. The tables `settings` of the types with
+/// settings contain all declarations; configurations, JSON documents, the store and the documentation are derived from them.
+package struct Setting<Root>: Sendable {
     /// The dotted name in configurations, relative to the position of `Root`.
     package let key: String
     /// The effect, as a phrase in Markdown.
@@ -12,19 +12,19 @@ package struct Setting<Root> {
     /// Whether a reload of the configuration applies a changed value; otherwise only the next start does.
     package private(set) var isReloadable = true
     /// Copies the value from one root to another; nil for settings with forms of their own in configurations.
-    package private(set) var copy: ((Root, inout Root) -> Void)?
+    package private(set) var copy: (@Sendable (Root, inout Root) -> Void)?
     /// Sets the value to a written one.
-    package let parse: (SettingText, inout Root) throws(SettingFault) -> Void
+    package let parse: @Sendable (SettingText, inout Root) throws(SettingFault) -> Void
     /// The value as written; nil: there is none.
-    package let write: (Root) -> SettingText?
+    package let write: @Sendable (Root) -> SettingText?
     /// The setting in JSON documents; nil: only configurations contain it.
     package var member: SettingMember<Root>?
 
     /// A setting with forms of its own in configurations.
     package init(
         _ key: String, _ meaning: String, isList: Bool = false, isSecret: Bool = false,
-        parse: @escaping (SettingText, inout Root) throws(SettingFault) -> Void,
-        write: @escaping (Root) -> SettingText?, member: SettingMember<Root>? = nil
+        parse: @escaping @Sendable (SettingText, inout Root) throws(SettingFault) -> Void,
+        write: @escaping @Sendable (Root) -> SettingText?, member: SettingMember<Root>? = nil
     ) {
         self.key = key
         self.meaning = meaning
@@ -37,7 +37,8 @@ package struct Setting<Root> {
 
     /// A setting that always has a value.
     package init<Value>(
-        _ key: String, _ property: WritableKeyPath<Root, Value>, _ codec: SettingCodec<Value>, _ meaning: String
+        _ key: String, _ property: SettingPath<Root, Value>, _ codec: SettingCodec<Value>,
+        _ meaning: String
     ) {
         self.init(
             key, meaning,
@@ -49,14 +50,15 @@ package struct Setting<Root> {
 
     /// A setting with the additional value `none`.
     package init<Value>(
-        _ key: String, orNone property: WritableKeyPath<Root, Value?>, _ codec: SettingCodec<Value>, _ meaning: String
+        _ key: String, orNone property: SettingPath<Root, Value?>, _ codec: SettingCodec<Value>,
+        _ meaning: String
     ) {
         self.init(key, property, codec.orNone, meaning)
     }
 
     /// A setting that can be absent.
     package init<Value>(
-        _ key: String, optional property: WritableKeyPath<Root, Value?>, _ codec: SettingCodec<Value>,
+        _ key: String, optional property: SettingPath<Root, Value?>, _ codec: SettingCodec<Value>,
         _ meaning: String
     ) {
         let codec = codec.orNone
@@ -70,7 +72,7 @@ package struct Setting<Root> {
 
     /// A list of at most `limit` values.
     package init<Value>(
-        _ key: String, list property: WritableKeyPath<Root, [Value]>, upTo limit: Int = .max,
+        _ key: String, list property: SettingPath<Root, [Value]>, upTo limit: Int = .max,
         _ codec: SettingCodec<Value>, _ meaning: String
     ) {
         self.init(
@@ -87,7 +89,7 @@ package struct Setting<Root> {
     }
 
     /// The same setting of `Whole`, which contains `Root` as its `property`, below `group`.
-    package func moved<Whole>(to group: String, _ property: WritableKeyPath<Whole, Root>) -> Setting<Whole> {
+    package func moved<Whole>(to group: String, _ property: SettingPath<Whole, Root>) -> Setting<Whole> {
         var moved = Setting<Whole>(
             "\(group).\(key)", meaning, isList: isList, isSecret: isSecret,
             parse: { text, whole throws(SettingFault) in try parse(text, &whole[keyPath: property]) },
@@ -105,6 +107,9 @@ package struct Setting<Root> {
         return fixed
     }
 }
+
+/// The property of a setting.
+package typealias SettingPath<Root, Value> = any WritableKeyPath<Root, Value> & Sendable
 
 /// A setting's value as written in a configuration.
 package enum SettingText: Hashable, Sendable {

@@ -83,10 +83,11 @@ extension SettingCodec<Int64> {
     }
 }
 
-extension SettingCodec where Value: FixedWidthInteger {
+extension SettingCodec where Value: FixedWidthInteger & Sendable {
     /// An integer with a form of its own in configurations.
     fileprivate static func integer(
-        _ name: String, _ example: String, parse: @escaping (String) -> Value?, write: @escaping (Value) -> String
+        _ name: String, _ example: String, parse: @escaping @Sendable (String) -> Value?,
+        write: @escaping @Sendable (Value) -> String
     ) -> SettingCodec {
         SettingCodec(
             name, example: example, schema: ["type": "integer", "format": "int64"], parse: parse, write: write,
@@ -126,7 +127,7 @@ extension SettingCodec<Double> {
     }
 
     private static func number(
-        _ name: String, example: String, schema: JSON, where isPermitted: @escaping (Double) -> Bool
+        _ name: String, example: String, schema: JSON, where isPermitted: @escaping @Sendable (Double) -> Bool
     ) -> SettingCodec {
         SettingCodec(
             name, example: example, schema: ["type": "number"], parse: Double.init, write: { String($0) },
@@ -165,14 +166,14 @@ extension SettingCodec<Duration> {
     }
 }
 
-extension SettingCodec where Value: RawRepresentable & CaseIterable, Value.RawValue == String {
+extension SettingCodec where Value: RawRepresentable & CaseIterable & SendableMetatype, Value.RawValue == String {
     /// One of the cases of the type, by name.
     package static var choice: SettingCodec {
         let names = Value.allCases.map(\.rawValue)
         return SettingCodec(
             "one of \(names.joined(separator: ", "))",
             schema: ["type": "string", "enum": .array(names.map(JSON.string))],
-            parse: Value.init(rawValue:), write: \.rawValue)
+            parse: { Value(rawValue: $0) }, write: \.rawValue)
     }
 }
 

@@ -1,5 +1,5 @@
 /// The type of a setting: the forms of its values in configurations and in JSON documents, and the permitted values.
-package struct SettingCodec<Value> {
+package struct SettingCodec<Value>: Sendable {
     /// The form in configurations, with its article: "… is not a byte size".
     package var name: String
     /// A valid text; empty if `name` is sufficient.
@@ -13,20 +13,20 @@ package struct SettingCodec<Value> {
     /// The keywords of a JSON Schema that accepts the permitted values (JSON Schema 2020-12, Validation).
     package var schema: JSON = [:]
     /// Converts a text; nil if it has another form.
-    package var parse: (String) -> Value?
+    package var parse: @Sendable (String) -> Value?
     /// Inverse of ``parse``; nil if another setting writes the value.
-    package var write: (Value) -> String?
+    package var write: @Sendable (Value) -> String?
     /// Converts the value at the given path of a JSON document. Throws `.invalidField`.
-    package var decode: (JSON, String) throws(CacheError) -> Value
+    package var decode: @Sendable (JSON, String) throws(CacheError) -> Value
     /// Inverse of ``decode``.
-    package var encode: (Value) -> JSON
+    package var encode: @Sendable (Value) -> JSON
     /// The reason why a value is not permitted; nil if it is.
-    package var fault: (Value) -> SettingFault?
+    package var fault: @Sendable (Value) -> SettingFault?
 
     package init(
         _ name: String, example: String = "", documentName: String? = nil, schema: JSON = [:],
-        parse: @escaping (String) -> Value?, write: @escaping (Value) -> String?,
-        decode: @escaping (JSON) -> Value?, encode: @escaping (Value) -> JSON
+        parse: @escaping @Sendable (String) -> Value?, write: @escaping @Sendable (Value) -> String?,
+        decode: @escaping @Sendable (JSON) -> Value?, encode: @escaping @Sendable (Value) -> JSON
     ) {
         let documentName = documentName ?? name
         self.name = name
@@ -45,8 +45,8 @@ package struct SettingCodec<Value> {
 
     /// A type of JSON documents; configurations have other settings for its parts.
     init(
-        isNullable: Bool = false, decode: @escaping (JSON, String) throws(CacheError) -> Value,
-        encode: @escaping (Value) -> JSON, fault: @escaping (Value) -> SettingFault?
+        isNullable: Bool = false, decode: @escaping @Sendable (JSON, String) throws(CacheError) -> Value,
+        encode: @escaping @Sendable (Value) -> JSON, fault: @escaping @Sendable (Value) -> SettingFault?
     ) {
         self.init("a group of settings", parse: { _ in nil }, write: { _ in nil }, decode: { _ in nil }, encode: encode)
         self.isNullable = isNullable
@@ -56,8 +56,9 @@ package struct SettingCodec<Value> {
 
     /// A value that JSON documents contain as a string, in the form of configurations.
     package init(
-        _ name: String, example: String = "", schema: JSON = ["type": "string"], parse: @escaping (String) -> Value?,
-        write: @escaping (Value) -> String
+        _ name: String, example: String = "", schema: JSON = ["type": "string"],
+        parse: @escaping @Sendable (String) -> Value?,
+        write: @escaping @Sendable (Value) -> String
     ) {
         self.init(
             name, example: example, schema: schema, parse: parse, write: write,
@@ -87,7 +88,7 @@ package struct SettingCodec<Value> {
     /// The same type with other names, restricted to the values that `isPermitted` accepts.
     package func limited(
         _ name: String? = nil, documentName: String? = nil, example: String? = nil, schema: JSON = [:],
-        where isPermitted: @escaping (Value) -> Bool
+        where isPermitted: @escaping @Sendable (Value) -> Bool
     ) -> SettingCodec {
         var codec = self
         codec.name = name ?? self.name

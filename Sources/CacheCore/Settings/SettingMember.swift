@@ -1,20 +1,21 @@
 /// The member of a JSON document that contains a setting of `Root`.
-package struct SettingMember<Root> {
+package struct SettingMember<Root>: Sendable {
     /// The dotted path of the member, for example `timeouts.connectSeconds`.
     package let path: String
     /// The keywords of its JSON Schema.
     package let schema: JSON
     package let isNullable: Bool
     /// Sets the value to that of a document. The second parameter is the path for errors.
-    let decode: (JSON, String, inout Root) throws(CacheError) -> Void
-    let encode: (Root) -> JSON
+    let decode: @Sendable (JSON, String, inout Root) throws(CacheError) -> Void
+    let encode: @Sendable (Root) -> JSON
     /// The reason why the value is not permitted; nil if it is.
-    fileprivate(set) var fault: (Root) -> SettingFault?
+    fileprivate(set) var fault: @Sendable (Root) -> SettingFault?
 
     private init(
         path: String, schema: JSON, isNullable: Bool,
-        decode: @escaping (JSON, String, inout Root) throws(CacheError) -> Void, encode: @escaping (Root) -> JSON,
-        fault: @escaping (Root) -> SettingFault?
+        decode: @escaping @Sendable (JSON, String, inout Root) throws(CacheError) -> Void,
+        encode: @escaping @Sendable (Root) -> JSON,
+        fault: @escaping @Sendable (Root) -> SettingFault?
     ) {
         self.path = path
         self.schema = schema
@@ -24,7 +25,7 @@ package struct SettingMember<Root> {
         self.fault = fault
     }
 
-    init<Value>(_ path: String, _ property: WritableKeyPath<Root, Value>, _ codec: SettingCodec<Value>) {
+    init<Value>(_ path: String, _ property: SettingPath<Root, Value>, _ codec: SettingCodec<Value>) {
         self.init(
             path: path, schema: codec.schema, isNullable: codec.isNullable,
             decode: { json, path, root throws(CacheError) in root[keyPath: property] = try codec.decode(json, path) },
@@ -32,7 +33,7 @@ package struct SettingMember<Root> {
             fault: { root in codec.fault(root[keyPath: property]) })
     }
 
-    func moved<Whole>(to group: String, _ property: WritableKeyPath<Whole, Root>) -> SettingMember<Whole> {
+    func moved<Whole>(to group: String, _ property: SettingPath<Whole, Root>) -> SettingMember<Whole> {
         SettingMember<Whole>(
             path: "\(group).\(path)", schema: schema, isNullable: isNullable,
             decode: { json, path, whole throws(CacheError) in try decode(json, path, &whole[keyPath: property]) },
@@ -101,7 +102,7 @@ extension Array {
 
 extension Setting {
     /// The same setting with a rule that depends on other settings: the reason why the value is not permitted.
-    func checked(_ rule: @escaping (Root) -> SettingFault?) -> Setting {
+    func checked(_ rule: @escaping @Sendable (Root) -> SettingFault?) -> Setting {
         var checked = self
         checked.member?.fault = { [member] root in member?.fault(root) ?? rule(root) }
         return checked

@@ -5,20 +5,20 @@ extension LarderSettings {
     /// These settings with the values of `running` for the settings that only a start applies.
     func keepingFixed(of running: LarderSettings) -> LarderSettings {
         var kept = self
-        for setting in Setting<LarderSettings>.all where !setting.isReloadable { setting.copy?(running, &kept) }
+        for setting in LarderSettings.settings where !setting.isReloadable { setting.copy?(running, &kept) }
         return kept
     }
 
     /// The keys of the settings that only a start applies and that differ from those of `running`.
     func needingRestart(from running: LarderSettings) -> [String] {
-        Setting<LarderSettings>.all
+        LarderSettings.settings
             .filter { !$0.isReloadable && $0.write(self) != $0.write(running) }.map(\.key)
     }
 
     /// The keys of all settings that differ from `old`. An origin that only one of both has is one key,
     /// `origins.<name>`.
     func changedKeys(since old: LarderSettings) -> [String] {
-        var keys = Setting<LarderSettings>.all.filter { $0.write(self) != $0.write(old) }.map(\.key)
+        var keys = LarderSettings.settings.filter { $0.write(self) != $0.write(old) }.map(\.key)
         // Written values of credentials are equal masks.
         if access.token != old.access.token, !keys.contains("access.token") { keys.append("access.token") }
         if access.readToken != old.access.readToken, !keys.contains("access.readToken") {
@@ -43,7 +43,7 @@ extension LarderSettings {
         return Set(before.keys).union(after.keys).sorted().flatMap { name -> [String] in
             guard before[name] != after[name] else { return [] }
             guard let old = before[name], let new = after[name] else { return ["\(SettingsSchema.webhooks).\(name)"] }
-            let keys = Setting<WebhookEntry>.all.filter { $0.write(old) != $0.write(new) }.map { new.key($0.key) }
+            let keys = WebhookEntry.settings.filter { $0.write(old) != $0.write(new) }.map { new.key($0.key) }
             return keys.isEmpty ? ["\(SettingsSchema.webhooks).\(name)"] : keys
         }
     }
@@ -66,7 +66,7 @@ extension LarderSettings {
     private static func changedKeys(of name: String, from old: OriginSettings?, to new: OriginSettings?) -> [String] {
         guard old != new else { return [] }
         guard let old, let new else { return ["origins.\(name)"] }
-        var keys = Setting<OriginSettings>.all.filter { $0.write(old) != $0.write(new) }.map(\.key)
+        var keys = OriginSettings.settings.filter { $0.write(old) != $0.write(new) }.map(\.key)
         if old.headers != new.headers { keys.append("headers") }
         return keys.isEmpty ? ["origins.\(name)"] : keys.map { "origins.\(name).\($0)" }
     }

@@ -15,7 +15,7 @@ extension LarderSettings {
         var quotas: [String: Quota] = [:]
         for tag in tags.sorted() {
             var quota = Quota()
-            try lookup.read(Setting<Quota>.all, below: group + [tag], into: &quota)
+            try lookup.read(Quota.settings, below: group + [tag], into: &quota)
             quotas[tag] = quota
         }
         return quotas

@@ -21,7 +21,7 @@ extension LarderSettings {
     init(_ layers: SettingsLayers, inherited: InheritedSockets? = nil) throws(SettingsError) {
         self.init()
         let (lookup, paths) = (layers.lookup, layers.paths)
-        try lookup.read(Setting<LarderSettings>.all, into: &self)
+        try lookup.read(LarderSettings.settings, into: &self)
         policy.tagQuotas = try Self.tagQuotas(namedBy: paths, in: lookup)
         origins = try Self.origins(namedBy: paths, in: lookup, like: urlOrigin)
         webhooks = try Self.webhooks(namedBy: paths, in: lookup)
@@ -55,7 +55,7 @@ extension LarderSettings {
             var settings = shared
             settings.access = nil
             settings.allowPrivateAddresses = false
-            try lookup.read(Setting<OriginSettings>.all, below: ["origins", name], into: &settings)
+            try lookup.read(OriginSettings.settings, below: ["origins", name], into: &settings)
             let headers = named.filter {
                 $0.components.starts(with: ["origins", name, "headers"]) && $0.components.count == 4
             }

@@ -5,13 +5,13 @@ extension LarderSettings {
     /// The effective settings as a YAML file with the same meaning; credentials are masked.
     var rendered: String {
         var tree = SettingsTree()
-        for setting in Setting<LarderSettings>.all where !isRead(from: setting.key) {
+        for setting in LarderSettings.settings where !isRead(from: setting.key) {
             if let text = setting.write(self) {
                 tree.insert(text, at: setting.key.split(separator: ".").map(String.init))
             }
         }
         for (tag, quota) in policy.tagQuotas.sorted(by: { $0.key < $1.key }) {
-            for setting in Setting<Quota>.all {
+            for setting in Quota.settings {
                 if let text = setting.write(quota) {
                     tree.insert(text, at: SettingsSchema.tagQuotas + [tag, setting.key])
                 }
@@ -19,7 +19,7 @@ extension LarderSettings {
         }
         for origin in origins {
             let place = ["origins", origin.name]
-            for setting in Setting<OriginSettings>.all {
+            for setting in OriginSettings.settings {
                 guard let text = setting.write(origin.settings) else { continue }
                 tree.insert(text, at: place + setting.key.split(separator: ".").map(String.init))
             }
@@ -28,7 +28,7 @@ extension LarderSettings {
             }
         }
         for webhook in webhooks {
-            for setting in Setting<WebhookEntry>.all {
+            for setting in WebhookEntry.settings {
                 guard let text = setting.write(webhook), text != .list([]) else { continue }
                 let place = [SettingsSchema.webhooks, webhook.name]
                 tree.insert(text, at: place + setting.key.split(separator: ".").map(String.init))

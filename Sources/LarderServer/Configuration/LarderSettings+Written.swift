@@ -12,13 +12,13 @@ struct WrittenSetting: Hashable, Sendable {
 extension LarderSettings {
     /// All settings in output order, with those of tags and origins. Credentials are masked.
     var written: [WrittenSetting] {
-        var all = Self.written(Setting<LarderSettings>.all, of: self, below: [])
+        var all = Self.written(LarderSettings.settings, of: self, below: [])
         for (tag, quota) in policy.tagQuotas.sorted(by: { $0.key < $1.key }) {
-            all += Self.written(Setting<Quota>.all, of: quota, below: SettingsSchema.tagQuotas + [tag])
+            all += Self.written(Quota.settings, of: quota, below: SettingsSchema.tagQuotas + [tag])
         }
         for origin in origins {
             let group = ["origins", origin.name]
-            all += Self.written(Setting<OriginSettings>.all, of: origin.settings, below: group)
+            all += Self.written(OriginSettings.settings, of: origin.settings, below: group)
             all += origin.settings.headers.fields.map { field in
                 WrittenSetting(
                     path: SettingsPath(group + ["headers", field.name]), value: .scalar(MaskedSecret.mask),
@@ -26,7 +26,7 @@ extension LarderSettings {
             }
         }
         for webhook in webhooks {
-            all += Self.written(Setting<WebhookEntry>.all, of: webhook, below: [SettingsSchema.webhooks, webhook.name])
+            all += Self.written(WebhookEntry.settings, of: webhook, below: [SettingsSchema.webhooks, webhook.name])
         }
         return all
     }

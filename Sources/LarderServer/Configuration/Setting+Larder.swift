@@ -5,14 +5,16 @@ import Logging
 import MediaParsing
 import WebTokens
 
-extension Setting<LarderSettings> {
+extension LarderSettings {
     /// All settings except those of origins and tags, in output order.
-    static var all: [Setting] {
-        listener + service + encryption + fleet + etcd + telemetry + policy + upstream + access + limits
-    }
+    static let settings: [Setting<Self>] =
+        Setting.listener + Setting.service + Setting.encryption + Setting.fleet + Setting.etcd + Setting.telemetry
+        + Setting.policy + Setting.upstream + Setting.access + Setting.limits
+}
 
+extension Setting<LarderSettings> {
     /// Address, certificates and fast path of the listener.
-    private static var listener: [Setting] {
+    fileprivate static var listener: [Setting] {
         [
             Setting(
                 "listen.address", \.listen.address, .address,
@@ -64,7 +66,7 @@ extension Setting<LarderSettings> {
     }
 
     /// Directories, log, jobs and scrub.
-    private static var service: [Setting] {
+    fileprivate static var service: [Setting] {
         [
             Setting(
                 "dataDirectory", \.dataDirectory, .path,
@@ -114,7 +116,7 @@ extension Setting<LarderSettings> {
     }
 
     /// Master keys of encrypted origins.
-    private static var encryption: [Setting] {
+    fileprivate static var encryption: [Setting] {
         [
             Setting(
                 "encryption.keysDirectory", optional: \.encryption.keysDirectory, .path,
@@ -140,7 +142,7 @@ extension Setting<LarderSettings> {
     }
 
     /// The other nodes of a fleet.
-    private static var fleet: [Setting] {
+    fileprivate static var fleet: [Setting] {
         [
             Setting(
                 "fleet.peers", list: \.fleet.peers, .nodeURL,
@@ -176,7 +178,7 @@ extension Setting<LarderSettings> {
     }
 
     /// The desired state of a fleet.
-    private static var etcd: [Setting] {
+    fileprivate static var etcd: [Setting] {
         [
             Setting(
                 "fleet.etcd.endpoints", list: \.fleet.etcdEndpoints, .nodeURL,
@@ -228,7 +230,7 @@ extension Setting<LarderSettings> {
     }
 
     /// Export of traces.
-    private static var telemetry: [Setting] {
+    fileprivate static var telemetry: [Setting] {
         [
             Setting(
                 "telemetry.traces.endpoint", optional: \.telemetry.endpoint, .receiverURL,
@@ -251,10 +253,10 @@ extension Setting<LarderSettings> {
     }
 
     /// Capacity and eviction. The API can replace this policy; then the stored one is in force.
-    private static var policy: [Setting] { Setting<PolicySettings>.all.map { $0.moved(to: "policy", \.policy) } }
+    fileprivate static var policy: [Setting] { PolicySettings.settings.map { $0.moved(to: "policy", \.policy) } }
 
     /// Transfers of all origins, and the defaults of each origin.
-    private static var upstream: [Setting] {
+    fileprivate static var upstream: [Setting] {
         [
             Setting(
                 "upstream.workers", orNone: \.upstream.workers, .count(1...256, example: 4),
@@ -287,11 +289,11 @@ extension Setting<LarderSettings> {
                 "upstream.allowedHosts", list: \.upstream.allowedHosts, .host,
                 "hosts from which absolute URLs can be read: `host`, `host:port`, `*.suffix`"),
         ]
-            + Setting<OriginSettings>.shared.map { $0.moved(to: "upstream", \.urlOrigin) }
+            + OriginSettings.sharedSettings.map { $0.moved(to: "upstream", \.urlOrigin) }
     }
 
     /// Tokens and cross-origin access.
-    private static var access: [Setting] {
+    fileprivate static var access: [Setting] {
         [
             secret("access.token", \.access.token, "token with scope `admin`: all calls"),
             Setting("access.tokenFile", optional: \.access.tokenFile, .path, "file that contains this token"),
@@ -358,7 +360,7 @@ extension Setting<LarderSettings> {
     }
 
     /// Limits of requests, connections, reads, and media files and playlists.
-    private static var limits: [Setting] {
+    fileprivate static var limits: [Setting] {
         media + perAddress + [
             Setting(
                 "limits.bodyBytes", \.limits.bodyBytes, .memory(1024...(64 << 20), example: "1MiB"),
@@ -445,7 +447,7 @@ extension Setting<LarderSettings> {
 
     /// A credential: read unchanged, written masked.
     private static func secret(
-        _ key: String, _ property: WritableKeyPath<LarderSettings, MaskedSecret?>, _ meaning: String
+        _ key: String, _ property: SettingPath<LarderSettings, MaskedSecret?>, _ meaning: String
     ) -> Setting {
         Setting(
             key, meaning, isSecret: true,

@@ -21,7 +21,7 @@ struct SettingsPath: Hashable, Sendable {
             self.init(parts)
             return
         }
-        let keys = Setting<OriginSettings>.all.map(\.key)
+        let keys = OriginSettings.settings.map(\.key)
         let start = (2..<parts.count).first { index in
             keys.contains(parts[index...].joined(separator: ".")) || parts[index] == "headers"
         }

@@ -22,20 +22,20 @@ enum SettingsSchema {
         if components.starts(with: tagQuotas) { return try quotaPlace(of: components) }
         if components.first == webhooks { return try webhookPlace(of: components) }
         let key = components.joined(separator: ".")
-        if let setting = Setting<LarderSettings>.all.first(where: { $0.key == key }) {
+        if let setting = LarderSettings.settings.first(where: { $0.key == key }) {
             return .value(isList: setting.isList)
         }
         if isGroup(components) { return .group }
-        throw unknown(components, among: Setting<LarderSettings>.all.map(\.key), below: [])
+        throw unknown(components, among: LarderSettings.settings.map(\.key), below: [])
     }
 
     /// Whether the path is a prefix of settings. `keyQuery` and `circuitBreaker` are both a group and a value.
     static func isGroup(_ components: [String]) -> Bool {
         if components.first == "origins" {
             let inner = components.dropFirst(2).joined(separator: ".")
-            return inner.isEmpty || inner == "headers" || isPrefix(inner, of: Setting<OriginSettings>.all.map(\.key))
+            return inner.isEmpty || inner == "headers" || isPrefix(inner, of: OriginSettings.settings.map(\.key))
         }
-        return isPrefix(components.joined(separator: "."), of: Setting<LarderSettings>.all.map(\.key))
+        return isPrefix(components.joined(separator: "."), of: LarderSettings.settings.map(\.key))
     }
 
     /// A sentence for each unknown `LARDER_…` variable, except for those that Kubernetes sets for a service of that
@@ -62,7 +62,7 @@ enum SettingsSchema {
     }
 
     /// The names of all variables that are read, except for those of origins and tags.
-    static let variables = Setting<LarderSettings>.all.map { SettingsPath(dotted: $0.key).variable } + shortVariables
+    static let variables = LarderSettings.settings.map { SettingsPath(dotted: $0.key).variable } + shortVariables
 
     /// The `LARDER_…` variables that are neither read nor set by Kubernetes, sorted.
     private static func unknown(_ names: some Sequence<String>) -> [String] {
@@ -106,12 +106,12 @@ enum SettingsSchema {
         guard components.count > 2 else { return .group }
         if components[2] == "headers" { return try headerPlace(of: components) }
         let key = components.dropFirst(2).joined(separator: ".")
-        if let setting = Setting<OriginSettings>.all.first(where: { $0.key == key }) {
+        if let setting = OriginSettings.settings.first(where: { $0.key == key }) {
             return .value(isList: setting.isList)
         }
         if isGroup(components) { return .group }
         throw unknown(
-            components, among: Setting<OriginSettings>.all.map(\.key) + ["headers"], below: Array(components.prefix(2)))
+            components, among: OriginSettings.settings.map(\.key) + ["headers"], below: Array(components.prefix(2)))
     }
 
     /// Paths below `tagQuotas`.
@@ -122,7 +122,7 @@ enum SettingsSchema {
             throw SettingsError(owner.joined(separator: "."), "is not a valid tag (1 to 128 bytes)")
         }
         let key = components.dropFirst(owner.count).joined(separator: ".")
-        let keys = Setting<Quota>.all.map(\.key)
+        let keys = Quota.settings.map(\.key)
         guard !key.isEmpty else { return .group }
         guard keys.contains(key) else { throw unknown(components, among: keys, below: owner) }
         return .value(isList: false)
@@ -137,7 +137,7 @@ enum SettingsSchema {
                 owner.joined(separator: "."), "is not a valid name of a webhook (1 to 64 of a–z, 0–9, '_' and '-')")
         }
         let key = components.dropFirst(2).joined(separator: ".")
-        let settings = Setting<WebhookEntry>.all
+        let settings = WebhookEntry.settings
         if let setting = settings.first(where: { $0.key == key }) { return .value(isList: setting.isList) }
         guard key.isEmpty || isPrefix(key, of: settings.map(\.key)) else {
             throw unknown(components, among: settings.map(\.key), below: owner)

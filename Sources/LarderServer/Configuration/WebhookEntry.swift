@@ -41,32 +41,30 @@ struct WebhookEntry: Hashable, Sendable {
     }
 }
 
-extension Setting<WebhookEntry> {
+extension WebhookEntry {
     /// All settings of a webhook.
-    static var all: [Setting] {
-        [
-            Setting(
-                "url", \.url, .webhookURL,
-                "`http` or `https` URL of the receiver, without user; a query is a secret and not shown"),
-            Setting(
-                "secretFile", optional: \.secretFile, .path,
-                "required: file with 1 to 10 secrets, one per line: `whsec_` and the Base64 form of 24 to 64 bytes. Each request has a "
-                    + "signature for each of them; read again within 2 s after a change"),
-            Setting(
-                "events", list: \.events, .choice,
-                "kinds of events: `job.ended`, `job.atRisk`, `circuit.opened`, `disk.full`, `credentials.expiring`; without "
-                    + "it all"),
-            Setting(
-                "allowPrivateAddresses", \.allowsPrivateAddresses, .flag,
-                "permit receivers with private and loopback addresses"),
-            Setting(
-                "timeout", \.timeout, .duration("a duration up to 1m", upTo: .seconds(60), example: "10s"),
-                "time limit of one request, up to `1m`"),
-            Setting(
-                "tls.caFile", optional: \.caFile, .path,
-                "PEM certificates of the authorities of the receiver, in place of those of the system"),
-        ]
-    }
+    static let settings: [Setting<Self>] = [
+        Setting(
+            "url", \.url, .webhookURL,
+            "`http` or `https` URL of the receiver, without user; a query is a secret and not shown"),
+        Setting(
+            "secretFile", optional: \.secretFile, .path,
+            "required: file with 1 to 10 secrets, one per line: `whsec_` and the Base64 form of 24 to 64 bytes. Each request has a "
+                + "signature for each of them; read again within 2 s after a change"),
+        Setting(
+            "events", list: \.events, .choice,
+            "kinds of events: `job.ended`, `job.atRisk`, `circuit.opened`, `disk.full`, `credentials.expiring`; without "
+                + "it all"),
+        Setting(
+            "allowPrivateAddresses", \.allowsPrivateAddresses, .flag,
+            "permit receivers with private and loopback addresses"),
+        Setting(
+            "timeout", \.timeout, .duration("a duration up to 1m", upTo: .seconds(60), example: "10s"),
+            "time limit of one request, up to `1m`"),
+        Setting(
+            "tls.caFile", optional: \.caFile, .path,
+            "PEM certificates of the authorities of the receiver, in place of those of the system"),
+    ]
 }
 
 extension SettingCodec<String> {
@@ -93,7 +91,7 @@ extension LarderSettings {
         var webhooks: [WebhookEntry] = []
         for name in Set(names).sorted() {
             var webhook = WebhookEntry(name: name)
-            try lookup.read(Setting<WebhookEntry>.all, below: [SettingsSchema.webhooks, name], into: &webhook)
+            try lookup.read(WebhookEntry.settings, below: [SettingsSchema.webhooks, name], into: &webhook)
             try webhook.readSecrets()
             webhooks.append(webhook)
         }

@@ -15,23 +15,23 @@ import Testing
         let settings = LarderSettings()
         var rows: [String: [String]] = [:]
         var order: [String] = []
-        for setting in Setting<LarderSettings>.all {
+        for setting in LarderSettings.settings {
             order.append(setting.key)
             rows[setting.key] =
                 Self.cells(setting, settings)
                 + [setting.isReloadable ? "yes" : "no", "`\(Self.variable(of: setting.key))`"]
         }
-        let shared = Set(Setting<OriginSettings>.shared.map(\.key))
-        for setting in Setting<OriginSettings>.all where !shared.contains(setting.key) {
+        let shared = Set(OriginSettings.sharedSettings.map(\.key))
+        for setting in OriginSettings.settings where !shared.contains(setting.key) {
             order.append(setting.key)
             rows[setting.key] = Self.cells(setting, OriginSettings(baseURL: ""))
         }
-        for setting in Setting<Quota>.all {
+        for setting in Quota.settings {
             order.append("policy.tagQuotas.<tag>.\(setting.key)")
             rows["policy.tagQuotas.<tag>.\(setting.key)"] = Self.cells(setting, Quota())
         }
 
-        for setting in Setting<WebhookEntry>.all {
+        for setting in WebhookEntry.settings {
             order.append("webhooks.<name>.\(setting.key)")
             rows["webhooks.<name>.\(setting.key)"] = Self.cells(setting, WebhookEntry(name: "name"))
         }
@@ -64,7 +64,7 @@ import Testing
     @Test("Every variable in a document is read by the program")
     func everyVariableInADocumentIsRead() throws {
         let root = Self.file.deletingLastPathComponent().deletingLastPathComponent()
-        let origins = Setting<OriginSettings>.all.map {
+        let origins = OriginSettings.settings.map {
             SettingsPath(["", $0.key]).variable.dropFirst("LARDER_".count)
         }
         var count = 0

@@ -34,7 +34,7 @@ import Testing
     @Test("A setting without reload keeps the running value and needs a restart")
     func fixedSettingsKeepTheRunningValue() throws {
         let running = LarderSettings()
-        let table = Setting<LarderSettings>.all.filter { !$0.isReloadable }
+        let table = LarderSettings.settings.filter { !$0.isReloadable }
         #expect(Set(table.map(\.key)) == Set(Self.fixed.keys))
         for setting in table {
             var changed = running
@@ -121,6 +121,6 @@ import Testing
         #expect(!"\(report)".contains("secret"))
         #expect(
             report.count(where: { !$0.key.hasPrefix("origins.") && !$0.key.contains(".tagQuotas.") })
-                == Setting<LarderSettings>.all.count)
+                == LarderSettings.settings.count)
     }
 }

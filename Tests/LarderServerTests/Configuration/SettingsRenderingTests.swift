@@ -66,7 +66,7 @@ import Testing
 
     @Test("Every setting has a unique key, a variable and a description")
     func everySettingHasANameAVariableAndAMeaningOfItsOwn() {
-        let settings = Setting<LarderSettings>.all
+        let settings = LarderSettings.settings
         let variables = settings.map { SettingsPath(dotted: $0.key).variable }
 
         #expect(Set(settings.map(\.key)).count == settings.count)
@@ -77,7 +77,7 @@ import Testing
 
     @Test("Every variable is read")
     func everyVariableIsRead() throws {
-        let scalars = Setting<LarderSettings>.all.filter { !$0.isList && !$0.key.hasPrefix("access.") }
+        let scalars = LarderSettings.settings.filter { !$0.isList && !$0.key.hasPrefix("access.") }
         for setting in scalars where !setting.key.hasSuffix("File") && !setting.key.hasSuffix("Directory") {
             let variable = SettingsPath(dotted: setting.key).variable
             let error = #expect(throws: SettingsError.self) { try LarderSettings(environment: [variable: "?!"]) }

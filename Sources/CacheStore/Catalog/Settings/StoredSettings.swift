@@ -5,14 +5,14 @@ package enum StoredSettings {
     /// The text for an origin. It is always sealed, because its headers are secrets: a list of pairs, in order.
     package static func text(of settings: OriginSettings) -> String {
         let headers = settings.headers.fields.map { JSON.array([.string($0.name), .string($0.value)]) }
-        return Setting<OriginSettings>.all.json(of: settings, after: ["headers": .array(headers)]).text
+        return OriginSettings.settings.json(of: settings, after: ["headers": .array(headers)]).text
     }
 
     /// Decodes the settings of an origin. Absent members get their defaults. Throws `storageCorrupt` if the text has
     /// another form.
     package static func origin(_ text: String) throws(CacheError) -> OriginSettings {
         var settings = OriginSettings(baseURL: "")
-        let json = try read(text, besides: ["headers"], into: &settings, Setting<OriginSettings>.all) {
+        let json = try read(text, besides: ["headers"], into: &settings, OriginSettings.settings) {
             $0["readTimeout"] == nil ? $0 : converted(origin: $0)
         }
         settings.headers = try RowCoding.headers(json: json["headers"]?.text ?? "")
@@ -22,19 +22,19 @@ package enum StoredSettings {
     /// The text for the policy.
     package static func text(of policy: PolicySettings) -> String {
         let quotas = policy.tagQuotas.sorted { $0.key < $1.key }
-            .map { JSON.Member($0.key, Setting<Quota>.all.json(of: $0.value)) }
-        return Setting<PolicySettings>.all.json(of: policy, after: ["tagQuotas": .object(quotas)]).text
+            .map { JSON.Member($0.key, Quota.settings.json(of: $0.value)) }
+        return PolicySettings.settings.json(of: policy, after: ["tagQuotas": .object(quotas)]).text
     }
 
     /// Decodes the policy; as ``origin(_:)``.
     package static func policy(_ text: String) throws(CacheError) -> PolicySettings {
         var policy = PolicySettings()
-        let json = try read(text, besides: ["tagQuotas"], into: &policy, Setting<PolicySettings>.all) {
+        let json = try read(text, besides: ["tagQuotas"], into: &policy, PolicySettings.settings) {
             $0["grace"] == nil ? $0 : converted(policy: $0)
         }
         for member in json["tagQuotas"]?.members ?? [] {
             var quota = Quota()
-            do { try Setting<Quota>.all.read(member.value, into: &quota) } catch { throw RowCoding.corrupt("a quota") }
+            do { try Quota.settings.read(member.value, into: &quota) } catch { throw RowCoding.corrupt("a quota") }
             policy.tagQuotas[member.key] = quota
         }
         return policy
