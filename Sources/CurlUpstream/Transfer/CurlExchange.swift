@@ -87,7 +87,7 @@ final class CurlExchange {
     private var outcome: Outcome?
     /// The watched connection of a body that only its end delimits, over TLS; nil: there is none, or it is unknown whether
     /// a closure alert was received.
-    private var closure: UInt?
+    private var closure: TLSClosure?
     /// Received body bytes that were not stored, of all hops.
     private var dropped: Int64 = 0
     /// The same of the current hop.
@@ -117,7 +117,7 @@ final class CurlExchange {
 
     deinit {
         // A cancelled transfer does not finish.
-        if let closure { _ = TLSClosure.end(closure) }
+        _ = closure?.end()
     }
 
     /// Creates a new handle for the next hop. The caller retires the old one.
@@ -275,7 +275,7 @@ final class CurlExchange {
     /// new handle.
     func finished(_ code: CURLcode) -> TransferEnd? {
         if outcome == nil, repeatsHop(after: code) { return nil }
-        let isClosed = closure.map { TLSClosure.end($0) } ?? false
+        let isClosed = closure?.end() ?? false
         closure = nil
         clock.note(easy)
         countConnection()

@@ -1,13 +1,15 @@
 import CacheCore
 import CCurl
+import Synchronization
 
 /// Records whether the server has ended a TLS connection with a closure alert (RFC 8446 §6.1).
 ///
 /// Only the alert proves that a body is complete that the end of the connection delimits (RFC 9112 §9.8). It is
 /// available with OpenSSL only.
-enum TLSClosure {
-    /// Guards the connections that are watched, by the address of their `SSL` object, and whether the alert was received.
-    private static let connections = OrderedMutex<[UInt: Bool]>(.leaf, [:])
+final class TLSClosure: Sendable {
+    /// Guards the watched connections, by the address of their `SSL` object. A new connection can have the address of one
+    /// that was closed, while the transfer of the closed one is still to end: then it takes over the entry.
+    private static let connections = OrderedMutex<[UInt: TLSClosure]>(.leaf, [:])
     /// Whether the TLS library reports alerts.
     static let isReported = larder_tls_reports_alerts() != 0
 
@@ -23,18 +25,34 @@ enum TLSClosure {
     private static let received: larder_tls_callback = { connection, kind, value in
         // The low byte is the description of the alert: 0 is close_notify.
         guard kind == TLSClosure.readAlert, value & 0xFF == 0, let connection else { return }
-        let key = UInt(bitPattern: connection)
-        TLSClosure.connections.withLock { if $0[key] != nil { $0[key] = true } }
+        TLSClosure.ended(UInt(bitPattern: connection))
     }
 
+    private let address: UInt
+    private let isEnded = Atomic(false)
+
+    private init(of address: UInt) { self.address = address }
+
     /// Watches the connection of a running transfer until `end`. Nil if alerts are not reported.
-    static func watch(_ easy: UnsafeMutableRawPointer) -> UInt? {
+    static func watch(_ easy: UnsafeMutableRawPointer) -> TLSClosure? {
         guard isReported, let connection = larder_easy_get_tls(easy) else { return nil }
-        let key = UInt(bitPattern: connection)
-        connections.withLock { $0[key] = false }
-        return key
+        return watch(address: UInt(bitPattern: connection))
+    }
+
+    static func watch(address: UInt) -> TLSClosure {
+        let closure = TLSClosure(of: address)
+        connections.withLock { $0[address] = closure }
+        return closure
+    }
+
+    /// The alert was received on the connection at `address`.
+    static func ended(_ address: UInt) {
+        connections.withLock { $0[address]?.isEnded.store(true, ordering: .relaxed) }
     }
 
     /// Ends `watch`. Returns whether the alert was received.
-    static func end(_ key: UInt) -> Bool { connections.withLock { $0.removeValue(forKey: key) } ?? false }
+    func end() -> Bool {
+        Self.connections.withLock { if $0[address] === self { $0[address] = nil } }
+        return isEnded.load(ordering: .relaxed)
+    }
 }
