@@ -69,7 +69,7 @@ class Stage:
         self.receiver = Receiver(self.secret, answer)
         self.number = 0
         self.service = Larder(
-            program, directory, self.upstream.port, [*hook(directory, self.receiver.url, self.secret, **settings)],
+            program, directory, self.upstream.port, hook(directory, self.receiver.url, self.secret, **settings),
         )  # fmt: skip
 
     def __enter__(self):
