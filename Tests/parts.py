@@ -7,9 +7,9 @@ at its end, and at last a table of times and what failed.
     parts.py --only swift,accounts
     parts.py --list
 
-Two parts run at the same time, the longest first, but never two with time limits. On a busy machine such limits can be
-missed; with one job (JOBS=1 make test) nothing else runs beside a part, and the Swift tests are one part, the last one. All
-parts run, also after a failure. SEED is the seed of the fault trials and of the Swift tests (default 1; `random`: new
+Parts run at the same time as long as together they need no more than the processor cores: on a busy machine their time
+limits can be missed. With one job (JOBS=1 make test) nothing else runs beside a part, and the Swift tests are one part,
+the last one. All parts run, also after a failure. SEED is the seed of the fault trials and of the Swift tests (default 1; `random`: new
 ones).
 """
 
@@ -36,6 +36,7 @@ LARGE = ["CacheEngineTests", "CacheAPITests"]
 #: Lines that say what failed, and the most lines of a failed part that are shown again at the end.
 FAILURE = re.compile(r"✗|✘|FAIL|\berror:|Fatal error|Traceback|crashed")
 SHOWN = 30
+CORES = os.cpu_count()
 FAULTS = "kill,flips,catalog,capacity,full,small,aborts,load,fuzz"
 
 
@@ -46,8 +47,8 @@ class Part:
     name: str
     words: list
     variables: dict = field(default_factory=dict)
-    #: Has time limits, such as the end of a token: no other part with limits runs beside it.
-    is_timed: bool = False
+    #: The processor cores that the part uses: processor time ÷ elapsed time, measured on an idle machine.
+    load: float = 1
     #: Elapsed time, and processor time of the part with all its processes.
     seconds: float = 0
     processor: float = 0
@@ -63,55 +64,56 @@ class Part:
             self.text += line
 
 
-def swift(name, *options):
+def swift(name, load, *options):
     """The Swift tests of some targets, or of all without options."""
-    return Part(f"swift-{name}", [*SWIFT, *options], {"LARDER_TEST_SEED": os.environ.get("SEED", "")})
+    return Part(f"swift-{name}", [*SWIFT, *options], {"LARDER_TEST_SEED": os.environ.get("SEED", "")}, load)
 
 
-def brief(name, is_timed=True, **variables):
-    return Part(name, [f"scripts/{name}", LARDER, "--brief"], variables, is_timed=is_timed)
+def brief(name, load, **variables):
+    return Part(name, [f"scripts/{name}", LARDER, "--brief"], variables, load)
 
 
 def parts(jobs):
     """All parts in the order of their start."""
     conformance = ["Tests/Conformance/run.py", "--larder", LARDER, "--jobs", "8"]
     seed = os.environ.get("SEED") or "1"
-    targets = [
-        swift("engine", "--filter", f"^{LARGE[0]}\\."),
-        swift("api", "--filter", f"^{LARGE[1]}\\."),
-        swift("others", "--skip", f"^({'|'.join(LARGE)})\\."),
-    ]
+    faults = {"BRIEF": "1", "ONLY": FAULTS, "SEED": "" if seed == "random" else seed}
     programs = [
-        brief("accounts"),
-        Part("faults", ["scripts/faults", LARDER], {"BRIEF": "1", "ONLY": FAULTS, "SEED": "" if seed == "random" else seed}),
-        Part("conformance", conformance, is_timed=True),
-        brief("ui"),
-        brief("network"),
-        brief("traces"),
-        brief("monitoring"),
-        brief("client"),
-        brief("jobs"),
-        brief("webhooks"),
-        brief("encryption", is_timed=False),
-        brief("fleet"),
-        brief("peers"),
-        brief("state"),
-        brief("media", is_timed=False),
-        brief("api", is_timed=False),
-        brief("upstreams", is_timed=False),
-        Part("conformance-tls", [*conformance, "--tls", "--only", "range syntax"], is_timed=True),
-        brief("packaging", is_timed=False),
-        Part("readme", ["scripts/readme", LARDER]),
-        brief("kubernetes", is_timed=False),
-        Part("mixed", ["Tests/Soak/mixed.py", "--larder", LARDER, "--minutes", "1"]),
-        brief("fills", ONLY="overlap,herd,cuts,slow"),
-        Part("bench", ["Benchmarks/bench", LARDER, "--brief"]),
+        brief("accounts", 1.4),
+        Part("conformance", conformance, load=1.3),
+        brief("jobs", 1.1),
+        brief("ui", 1.5),
+        brief("state", 0.4),
+        Part("mixed", ["Tests/Soak/mixed.py", "--larder", LARDER, "--minutes", "1"], load=0.8),
+        Part("bench", ["Benchmarks/bench", LARDER, "--brief"], load=1.1),
+        brief("client", 0.6),
+        brief("encryption", 1),
+        Part("faults", ["scripts/faults", LARDER], faults, load=0.9),
+        brief("api", 1),
+        brief("fleet", 0.8),
+        brief("packaging", 0.6),
+        brief("peers", 0.5),
+        brief("webhooks", 0.6),
+        brief("monitoring", 0.5),
+        brief("traces", 0.5),
+        brief("media", 1),
+        brief("network", 0.4),
+        Part("conformance-tls", [*conformance, "--tls", "--only", "range syntax"], load=1),
+        Part("readme", ["scripts/readme", LARDER], load=0.4),
+        brief("upstreams", 0.9),
+        brief("kubernetes", 0.4),
+        brief("fills", 0.5, ONLY="overlap,herd,cuts,slow"),
     ]
     if jobs == 1:
-        return [*programs, swift("all")]
-    # One part with time limits and one without run at the same time.
-    timed = [part for part in programs if part.is_timed]
-    return timed + targets + [part for part in programs if not part.is_timed]
+        return [*programs, swift("all", 1)]
+    targets = [
+        swift("engine", 0.6, "--filter", f"^{LARGE[0]}\\."),
+        swift("api", 0.7, "--filter", f"^{LARGE[1]}\\."),
+        swift("others", 0.8, "--skip", f"^({'|'.join(LARGE)})\\."),
+    ]
+    # A Swift part is beside most of the programs with a large load; the small ones fill the rest.
+    heavy = [part for part in programs if part.load > 1]
+    return [heavy[0], targets[0], *heavy[1:], *targets[1:], *(part for part in programs if part.load <= 1)]
 
 
 class Run:
@@ -142,7 +144,8 @@ class Run:
         """The next part that may run now; None if no part is left."""
 
         def may_run(part):
-            return not part.is_timed or not any(other.is_timed for other in self.running.values())
+            load = sum(other.load for other in [part, *self.running.values()])
+            return not self.running or round(load, 1) <= CORES
 
         with self.changed:
             self.changed.wait_for(lambda: not waiting or any(map(may_run, waiting)))
@@ -215,7 +218,7 @@ def is_built(run):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=os.environ.get("ONLY", ""), help="beginnings of names, with commas")
-    parser.add_argument("--jobs", type=int, default=int(os.environ.get("JOBS") or 2), help="parts at the same time")
+    parser.add_argument("--jobs", type=int, default=int(os.environ.get("JOBS") or 4), help="most parts at the same time")
     parser.add_argument("--skip-build", action="store_true", help="the tests are built already")
     parser.add_argument("--list", action="store_true", help="print the parts and their commands")
     options = parser.parse_args()

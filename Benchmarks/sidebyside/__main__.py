@@ -62,7 +62,7 @@ def main():
     try:
         for name in names:
             started = time.monotonic()
-            with Stage(options.larder, media) as stage:
+            with Stage(options.larder, media, options.brief) as stage:
                 PARTS[name](table, stage, rounds, options.brief)
                 report.setdefault("nginxConfiguration", {}).update(stage.configurations)
             print(f"{name}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)

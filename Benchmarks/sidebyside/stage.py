@@ -34,7 +34,7 @@ class Server:
 
 
 class Stage(contextlib.ExitStack):
-    """`with Stage(program, media) as stage`: stops its processes and removes its files at the end."""
+    """`with Stage(program, media, is_brief) as stage`: stops its processes and removes its files at the end."""
 
     SLICE = """
         access_log off; sendfile {sendfile}; tcp_nopush {nopush}; tcp_nodelay on; keepalive_requests 10000000;
@@ -55,13 +55,13 @@ class Stage(contextlib.ExitStack):
         server {{ listen 127.0.0.1:{{port}} backlog=4096; root {media}; location /many/ {{ try_files /small =404; }} }}
     """
 
-    def __init__(self, program, media):
+    def __init__(self, program, media, is_brief):
         super().__init__()
-        self.program, self.media, self.configurations = program, media, {}
+        self.program, self.media, self.is_brief, self.configurations = program, media, is_brief, {}
 
     def apart(self):
         """A separate stage for one measurement."""
-        return Stage(self.program, self.media)
+        return Stage(self.program, self.media, self.is_brief)
 
     def __enter__(self):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-bench."))
