@@ -38,7 +38,7 @@ test: setup ## run all tests, and print the time of each part (ONLY=accounts,swi
 	@command -v python3 >/dev/null || scripts/apt python3
 	@ONLY='$(ONLY)' SEED='$(SEED)' Tests/parts.py $(if $(JOBS),--jobs $(JOBS))
 
-unit: setup ## run the tests of pure code in parallel, one to two minutes after a build (ONLY=regex of Target.Suite/test)
+unit: setup ## run the tests of pure code in parallel, about half a minute after a build (ONLY=regex of Target.Suite/test)
 	scripts/debug --build-tests
 	@ONLY='$(ONLY)' LARDER_TEST_SEED='$(SEED)' scripts/unit
 
