@@ -89,7 +89,7 @@ package final class LiveStatistics: Sendable {
     /// without a call of their own are empty. Returns the new seconds.
     func sample(at now: Timestamp) -> [LiveSecond] {
         let second = Timestamp(milliseconds: now.milliseconds - now.milliseconds % 1000)
-        let current = Sample(at: second, totals: counters.totals, latencies: latencies.snapshot)
+        let current = Sample(at: second, totals: counters.totals, latencies: latencies.snapshotWithoutOrigins)
         let fillCount = fills.count
         return state.withLock { state in
             guard let last = state.last else {

@@ -43,9 +43,14 @@ package final class RequestLatencies: Sendable {
 
     /// The counts so far, in the order of `ReadOutcome.Class.allCases`.
     package var snapshot: RequestLatencySnapshot {
-        RequestLatencySnapshot(
-            firstBytes: firstBytes.map(\.snapshot), durations: durations.map(\.snapshot),
-            origins: origins.withLock { $0 }.mapValues(\.snapshot))
+        var snapshot = snapshotWithoutOrigins
+        snapshot.origins = origins.withLock { $0 }.mapValues(\.snapshot)
+        return snapshot
+    }
+
+    /// The same without ``RequestLatencySnapshot/origins``; its cost does not grow with their number.
+    var snapshotWithoutOrigins: RequestLatencySnapshot {
+        RequestLatencySnapshot(firstBytes: firstBytes.map(\.snapshot), durations: durations.map(\.snapshot))
     }
 }
 
