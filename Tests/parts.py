@@ -227,7 +227,6 @@ def main():
         for part in known.values():
             print(f"{part.name:18}{' '.join(part.words)}")
         return 0
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     chosen, began, run = checks.chosen(known, options.only), time.monotonic(), Run(options.jobs)
     # Before the parts, which would wait for the lock of apt.
     venv.packages("nginx", "python3", "curl", "openssl", "wrk", "ffmpeg")

@@ -8,7 +8,6 @@ import datetime
 import json
 import pathlib
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -43,7 +42,6 @@ def arguments():
 
 def main():
     options = arguments()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if options.list:
         print("\n".join(PARTS))
         return 0

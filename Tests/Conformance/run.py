@@ -80,7 +80,7 @@ class Run:
                     return
                 self.one(check, slot)
 
-        threads = [threading.Thread(target=work, args=(slot,)) for slot in range(jobs)]
+        threads = [threading.Thread(target=work, args=(slot,), daemon=True) for slot in range(jobs)]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 
@@ -97,6 +98,10 @@ def end_all():
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+# Without a handler the functions of atexit are not called.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
 class Process:

@@ -13,7 +13,6 @@ import os
 import pathlib
 import platform
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -95,7 +94,6 @@ def version(*command):
 
 def main():
     options = arguments()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if options.list:
         for name in ORDER:
             print(f"  {name:10} {SCENARIOS[name].title}")
