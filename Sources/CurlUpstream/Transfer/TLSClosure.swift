@@ -8,7 +8,7 @@ import Synchronization
 /// available with OpenSSL only.
 final class TLSClosure: Sendable {
     /// Guards the watched connections, by the address of their `SSL` object. A new connection can have the address of one
-    /// that was closed, while the transfer of the closed one is still to end: then it takes over the entry.
+    /// that was closed, while the transfer of the closed one is still to end: its handshake removes the entry.
     private static let connections = OrderedMutex<[UInt: TLSClosure]>(.leaf, [:])
     /// Whether the TLS library reports alerts.
     static let isReported = larder_tls_reports_alerts() != 0
@@ -21,11 +21,15 @@ final class TLSClosure: Sendable {
 
     /// The kind of a received alert: SSL_CB_READ_ALERT of OpenSSL.
     private static let readAlert: Int32 = 0x4004
+    /// The kind of the first event of a connection: SSL_CB_HANDSHAKE_START.
+    private static let handshakeStart: Int32 = 0x10
 
     private static let received: larder_tls_callback = { connection, kind, value in
+        guard let connection else { return }
+        let address = UInt(bitPattern: connection)
         // The low byte is the description of the alert: 0 is close_notify.
-        guard kind == TLSClosure.readAlert, value & 0xFF == 0, let connection else { return }
-        TLSClosure.ended(UInt(bitPattern: connection))
+        if kind == TLSClosure.readAlert, value & 0xFF == 0 { TLSClosure.ended(address) }
+        if kind == TLSClosure.handshakeStart { TLSClosure.began(address) }
     }
 
     private let address: UInt
@@ -44,6 +48,9 @@ final class TLSClosure: Sendable {
         connections.withLock { $0[address] = closure }
         return closure
     }
+
+    /// A new connection is at `address`; alerts do not concern a watched one before it.
+    static func began(_ address: UInt) { connections.withLock { $0[address] = nil } }
 
     /// The alert was received on the connection at `address`.
     static func ended(_ address: UInt) {

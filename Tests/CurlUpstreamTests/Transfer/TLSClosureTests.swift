@@ -17,6 +17,15 @@ import Testing
         #expect(second.end() == !isFirstEnded)
     }
 
+    @Test("The alert of a connection that is not watched is not counted for an earlier one at its address")
+    func unwatchedConnection() {
+        let first = TLSClosure.watch(address: Self.address)
+        TLSClosure.began(Self.address)
+        TLSClosure.ended(Self.address)
+
+        #expect(!first.end())
+    }
+
     @Test("The end of an earlier connection keeps the watch of a later one at its address")
     func endsInAnyOrder() {
         let (first, second) = (TLSClosure.watch(address: Self.address), TLSClosure.watch(address: Self.address))
