@@ -56,10 +56,10 @@ package struct PolicySimulator: Sendable {
     }
 
     /// The miss-ratio curve of the policy in force, from a tenth to four times its capacity. Without a capacity, the
-    /// used bytes take its place.
+    /// used bytes take its place, and at least the smallest capacity that a policy may have.
     package func policyCurve(within window: Duration) async -> PolicyCurve {
         let (now, policy) = (wallClock.now(), configuration.policy.settings)
-        let capacity = policy.capacityBytes ?? max(1, space.with { $0.usedBytes })
+        let capacity = policy.capacityBytes ?? max(PolicySettings.minCapacityBytes, space.with { $0.usedBytes })
         let capacities = Self.multiples.map { Int64(saturating: Double(capacity) * $0) }
         return await traceRecorder.play { trace in
             let covered = trace.covered(within: window, until: now)

@@ -58,6 +58,8 @@ import Testing
             let ratios = simulations["items"]?.array.map { $0["byteHitRatio"] }
             #expect(ratios == Array(repeating: .number(0.75), count: 4), "\(simulations.text)")
             #expect(try document().faults(of: curve, in: "PolicyCurve") == [])
+            // Without a capacity and with fewer used bytes.
+            #expect(curve["capacityBytes"] == 16_777_216)
             #expect(curve["points"]?.array.last?["byteMissRatio"] == .number(0.25), "\(curve.text)")
             let wrong: [JSON] = [
                 ["algorithms": ["best"]], ["capacities": [0]], ["windowSeconds": 0], ["algorithms": []], ["x": 1],
