@@ -135,7 +135,11 @@ class Run:
 
     def work(self, waiting):
         while part := self.next(waiting):
-            self.one(part)
+            try:
+                self.one(part)
+            except OSError as error:
+                part.status, part.text = 1, f"error: {error}"
+                self.ended.append(part)
             with self.changed:
                 self.running.pop(part.name, None)
                 self.changed.notify_all()

@@ -100,8 +100,13 @@ def end_all():
             process.wait()
 
 
+def exit_at_signal(*_):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # another one would interrupt the functions of atexit
+    sys.exit(143)
+
+
 # Without a handler the functions of atexit are not called.
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+signal.signal(signal.SIGTERM, exit_at_signal)
 
 
 class Process:
