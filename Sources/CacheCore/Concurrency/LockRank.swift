@@ -4,7 +4,7 @@
 
 /// The total order of all locks (docs/internals/locks.md), outermost first. A thread takes a lock only if its rank is
 /// higher than the ranks of all locks that the thread holds, so no two threads can wait for each other.
-package enum LockRank: UInt8, CaseIterable, Sendable {
+public enum LockRank: UInt8, CaseIterable, Sendable {
     /// The state of an open asset.
     case openAsset
     /// The attempts of a fill.

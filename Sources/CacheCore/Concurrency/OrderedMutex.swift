@@ -1,15 +1,16 @@
-package import Synchronization
+public import Synchronization
 
 /// A `Mutex` with a place in the total order of locks (``LockRank``).
 ///
-/// Debug builds trap when a thread takes it in another order. In release builds it is the `Mutex` alone.
-package struct OrderedMutex<Value: ~Copyable>: ~Copyable, Sendable {
+/// Debug builds trap when a thread takes it in another order. In release builds it is the `Mutex` alone: `public`, because
+/// the compiler specializes no inlinable function with `package` access in other modules.
+public struct OrderedMutex<Value: ~Copyable>: ~Copyable, Sendable {
     @usableFromInline let mutex: Mutex<Value>
     #if DEBUG
         @usableFromInline let rank: LockRank
     #endif
 
-    @inlinable package init(_ rank: LockRank, _ value: consuming sending Value) {
+    @inlinable public init(_ rank: LockRank, _ value: consuming sending Value) {
         mutex = Mutex(value)
         #if DEBUG
             self.rank = rank
@@ -17,7 +18,7 @@ package struct OrderedMutex<Value: ~Copyable>: ~Copyable, Sendable {
     }
 
     /// Calls `body` while the lock is held.
-    @inlinable package borrowing func withLock<Result: ~Copyable, Failure: Error>(
+    @inlinable public borrowing func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout sending Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
         #if DEBUG
@@ -28,7 +29,7 @@ package struct OrderedMutex<Value: ~Copyable>: ~Copyable, Sendable {
     }
 
     /// Calls `body` while the lock is held; returns nil if another thread holds it.
-    @inlinable package borrowing func withLockIfAvailable<Result: ~Copyable, Failure: Error>(
+    @inlinable public borrowing func withLockIfAvailable<Result: ~Copyable, Failure: Error>(
         _ body: (inout sending Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result? {
         #if DEBUG
