@@ -6,11 +6,14 @@ struct PathPattern: Sendable {
     let text: String
     /// All methods, with the implied HEAD and OPTIONS.
     let methods: Set<HTTPRequest.Method>
+    /// Whether ``ContentHandler`` serves the paths: empty segments are part of them.
+    private let isContent: Bool
     private let parts: [Substring]
 
     init(_ text: String, methods: Set<HTTPRequest.Method>) {
         self.text = text
         self.methods = methods
+        isContent = ContentTarget.lines.contains { $0.pattern == text }
         parts = text.split(separator: "/")
     }
 
@@ -23,6 +26,9 @@ struct PathPattern: Sendable {
     static func list(_ methods: Set<HTTPRequest.Method>) -> String {
         methods.map(\.rawValue).sorted().joined(separator: ", ")
     }
+
+    /// Whether a path whose segments match the pattern is a path of it.
+    func accepts(_ path: String) -> Bool { !isContent || ContentTarget(path) != nil }
 
     /// Whether the pattern matches the segments of a path.
     func matches(_ segments: [Substring]) -> Bool {

@@ -43,10 +43,8 @@ package enum RouteTable {
     /// The pattern of a path: of those that match, the one with the fewest parameters; nil for an unknown path.
     static func pattern(of path: String) -> PathPattern? {
         let segments = path.split(separator: "/")
-        guard let pattern = patterns.first(where: { $0.matches(segments) }) else { return nil }
-        // Empty segments are part of the paths of content.
-        let isContent = ContentTarget.lines.contains { $0.pattern == pattern.text }
-        return isContent && ContentTarget(path) == nil ? nil : pattern
+        guard let pattern = patterns.first(where: { $0.matches(segments) }), pattern.accepts(path) else { return nil }
+        return pattern
     }
 
     /// Adds the implied methods: OPTIONS for every path, HEAD for every path with GET.
