@@ -80,6 +80,10 @@ DOORS = {
         r"(?<![\w.])Mutex\b|\bNIOLock(edValueBox)?\b|\bNSLock\b|\bpthread_(mutex|rwlock|spin)_",
         "a lock without a rank; use OrderedMutex and docs/internals/locks.md",
     ),
+    "inlinable": (
+        r"@inlinable\s+package\b",
+        "an inlinable function with package access, which the compiler does not specialize in other modules; use public",
+    ),
 }
 # Only the composition root reads clocks directly.
 CLOCK_OWNER = "Sources/LarderServer/"
