@@ -1,3 +1,5 @@
+import CacheEngine
+import CacheTestKit
 import Glibc
 import NIOCore
 import NIOEmbedded
@@ -21,7 +23,7 @@ import Testing
             .connect(to: try #require(listener.localAddress)).get()
         let (taken, waiting, after) = try await client.eventLoop.submit {
             let context = try client.pipeline.syncOperations.context(name: "speaker")
-            let taken = AheadSocket(client)?.send(ByteBuffer(string: "head"))
+            let taken = AheadSocket(client)?.send(ByteBuffer(string: "head"), hasMore: true)
             let waiting = try Self.unsentBytes(client)
             context.writeAndFlush(NIOAny(ByteBuffer(string: "body")), promise: nil)
             return (taken, waiting, try Self.unsentBytes(client))
@@ -48,10 +50,45 @@ import Testing
         let taken = try await client.eventLoop.submit {
             let socket = AheadSocket(client)
             client.close(promise: nil)
-            return socket?.send(ByteBuffer(string: "head"))
+            return socket?.send(ByteBuffer(string: "head"), hasMore: true)
         }.get()
         #expect(taken == 0)
         try await listener.close()
+    }
+
+    @Test("A repeated read that is aborted counts the bytes that have left")
+    func anAbortedReadCountsWhatHasLeft() async throws {
+        try await TestService.run { (service) async throws in
+            let size = 1_900_000
+            service.upstream.serve("/a.mp4", LoopbackAsset(size: Int64(size)))
+            _ = try await service.call("GET", "/o/media/a.mp4")
+            let client = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+                .channelOption(.socketOption(.so_rcvbuf), value: 16 << 10)
+                // With small segments the kernel's buffers do not hold the whole body.
+                .channelOption(.tcpOption(.init(rawValue: TCP_MAXSEG)), value: 1000)
+                .connect(host: "127.0.0.1", port: service.port) { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        try NIOAsyncChannel<ByteBuffer, ByteBuffer>(
+                            wrappingChannelSynchronously: channel,
+                            configuration: .init(backPressureStrategy: .init(lowWatermark: 1, highWatermark: 1)))
+                    }
+                }
+            let read = 600_000
+            try await client.executeThenClose { inbound, outbound in
+                var (received, chunks) = (0, inbound.makeAsyncIterator())
+                for range in ["0-9", "0-\(size - 1)"] {
+                    let head = "GET /o/media/a.mp4 HTTP/1.1\r\nHost: localhost\r\nRange: bytes=\(range)\r\n\r\n"
+                    try await outbound.write(ByteBuffer(string: head))
+                    received += try #require(try await chunks.next()).readableBytes
+                }
+                while received < read { received += try #require(try await chunks.next()).readableBytes }
+            }
+            let line = await service.log.line { $0["aborted"] == "true" }
+            let bytes = try #require(line?["bytes"].flatMap { Int($0) })
+            // Less than a region is missing, and the heads were read too.
+            #expect(bytes > read - (256 << 10) - 2000 && bytes < size, "\(bytes)")
+            #expect(try await service.cache.statistics.snapshot().all.servedFromCacheBytes == Int64(10 + bytes))
+        }
     }
 
     /// Handler without any function; its context sends the bytes.

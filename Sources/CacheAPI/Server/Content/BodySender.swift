@@ -93,7 +93,7 @@ final class BodySender {
 
     private func send(_ piece: FilePiece) {
         let hold = PinnedFile(piece)
-        var regions = hold.regions[...]
+        var regions = hold.regions()[...]
         guard let last = regions.popLast() else { return }
         for region in regions { write(region, from: hold) }
         send(.fileRegion(last), from: hold)

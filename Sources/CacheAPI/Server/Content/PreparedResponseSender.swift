@@ -8,8 +8,8 @@ import ReaderAccess
 /// Sends prepared responses on one connection, before the request is decoded: to requests that differ from an earlier
 /// one in `Range` only.
 ///
-/// It reuses the decisions of ``ContentResponder`` and makes none of its own about HTTP semantics. A response is one
-/// write, past all handlers but TLS.
+/// It reuses the decisions of ``ContentResponder`` and makes none of its own about HTTP semantics. A response passes
+/// all handlers but TLS. Without TLS it goes to the kernel at once, and to the channel only what the kernel does not accept.
 final class PreparedResponseSender {
     private let responseCache: PreparedResponseCache
     private let responder: ContentResponder
@@ -123,7 +123,7 @@ final class PreparedResponseSender {
             return sendInPieces(response, range, at: time, client: client?.client, hasRange: hasRange)
         }
         let client = client?.client
-        // The response is one write, which follows at once: its first byte is not later than this.
+        // The response follows at once: its first byte is not later than this.
         let sending = Sending(
             response: response, range: range, time: time, buffer: buffer, body: body,
             file: body.piece.map { PinnedFile($0) }, start: start, firstByte: encoder.eventLoop.now,
@@ -131,7 +131,7 @@ final class PreparedResponseSender {
             client: client?.text, span: responder.begin(response, client: client)?.span,
             hasRange: hasRange)
         connection.beginBypass()
-        write(sending, buffer, encoder)
+        write(sending, encoder)
         return true
     }
 
@@ -147,26 +147,32 @@ final class PreparedResponseSender {
         return true
     }
 
-    private func write(_ sending: Sending, _ head: ByteBuffer, _ encoder: ChannelHandlerContext) {
-        let (here, eventLoop) = (NIOLoopBound((self, sending), eventLoop: encoder.eventLoop), encoder.eventLoop)
+    /// Passes the response to the kernel as far as it accepts it at once, and the rest to the channel.
+    private func write(_ sending: Sending, _ encoder: ChannelHandlerContext) {
+        let (file, eventLoop) = (sending.file, encoder.eventLoop)
+        var bytes = sending.buffer
+        if file != nil { sendBuffer.fit(toBytesOnDisk: sending.range.length, on: encoder.channel) }
+        // The outbound buffer is empty here, because the connection was at rest.
+        if responder.sendsFiles, let socket {
+            bytes.moveReaderIndex(forwardBy: socket.send(bytes, hasMore: file != nil))
+            if let file, bytes.readableBytes == 0 { sending.sentBytes = socket.send(file.piece) }
+        }
+        let regions = file?.regions(after: sending.sentBytes) ?? []
+        guard bytes.readableBytes > 0 || !regions.isEmpty else {
+            return left(.success(()), sending, at: eventLoop.now)
+        }
+        let here = NIOLoopBound((self, sending), eventLoop: eventLoop)
         let written = eventLoop.makePromise(of: Void.self)
         written.futureResult.whenComplete { here.value.0.left($0, here.value.1, at: eventLoop.now) }
-        var head = head
-        if let file = sending.file {
-            // The outbound buffer is empty here, because the connection was at rest.
-            sendBuffer.fit(toBytesOnDisk: sending.range.length, on: encoder.channel)
-            head.moveReaderIndex(forwardBy: socket?.send(head) ?? 0)
-            if head.readableBytes > 0 { encoder.write(NIOAny(IOData.byteBuffer(head)), promise: nil) }
-            let regions = file.regions
-            for region in regions.dropLast() {
-                let (count, left) = (Int64(region.readableBytes), eventLoop.makePromise(of: Void.self))
-                left.futureResult.whenSuccess { here.value.1.sentBytes += count }
-                encoder.write(NIOAny(IOData.fileRegion(region)), promise: left)
-            }
-            if let last = regions.last { encoder.write(NIOAny(IOData.fileRegion(last)), promise: written) }
-        } else {
-            encoder.write(NIOAny(IOData.byteBuffer(head)), promise: written)
+        if bytes.readableBytes > 0 {
+            encoder.write(NIOAny(IOData.byteBuffer(bytes)), promise: regions.isEmpty ? written : nil)
         }
+        for region in regions.dropLast() {
+            let (count, left) = (Int64(region.readableBytes), eventLoop.makePromise(of: Void.self))
+            left.futureResult.whenSuccess { here.value.1.sentBytes += count }
+            encoder.write(NIOAny(IOData.fileRegion(region)), promise: left)
+        }
+        if let last = regions.last { encoder.write(NIOAny(IOData.fileRegion(last)), promise: written) }
         encoder.flush()
     }
 
