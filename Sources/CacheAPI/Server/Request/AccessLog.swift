@@ -59,7 +59,9 @@ enum RequestKind: String, Sendable, CaseIterable {
 
 extension AccessLog {
     /// One ended request: the source of its log entry, of its place in the statistics and of ``RequestDocument``.
-    struct Line: Sendable {
+    ///
+    /// An object, because the history keeps it, and a copy of all members costs a percent of a small read.
+    final class Line: Sendable {
         let request: LoggedRequest
         /// The client's address.
         let client: String?
@@ -79,6 +81,10 @@ extension AccessLog {
         let isComplete: Bool
         /// The identifier of the request's trace; nil if it is not recorded.
         let traceID: String?
+
+        private static let cancelled = CacheError.Code.cancelled.name
+        /// Whether the client left before the response.
+        var isCancelled: Bool { outcome == Self.cancelled }
 
         init(
             _ request: LoggedRequest, client: String?, startedAt: Timestamp, requestID: LoggedRequestID, status: Int,

@@ -32,8 +32,6 @@ struct RequestRecorder: Sendable {
     func record(
         _ line: AccessLog.Line, shard: Int, firstBytes: Histogram? = nil, counter: ReaderFigures.Counter? = nil
     ) {
-        // A client that has left before the response is no failure of the service; the status is that of nginx.
-        let hasLeft = line.outcome == CacheError.Code.cancelled.name
         if let result = line.result {
             latencies.record(
                 result, firstByte: line.firstByte, duration: line.duration, shard: shard, traceID: line.traceID)
@@ -43,10 +41,11 @@ struct RequestRecorder: Sendable {
             if let counter = counter ?? line.request.token.map(readers.counter) {
                 counter.add(
                     requests: 1, bytes: line.sentBytes, bytesFromCache: min(line.sentBytes, line.bytesFromCache),
-                    errors: line.status >= 400 && !hasLeft ? 1 : 0)
+                    errors: line.status >= 400 && !line.isCancelled ? 1 : 0)
             }
         }
-        responses.count(line.request.kind, hasLeft ? 499 : line.status, shard: shard)
+        // A client that has left before the response is no failure of the service; the status is that of nginx.
+        responses.count(line.request.kind, line.isCancelled ? 499 : line.status, shard: shard)
         if line.status >= 500 { failures.note(line) }
         if line.request.kind.isReported { history.add(line) }
         log.write(line)

@@ -48,15 +48,14 @@ final class FailureLog: Service {
         endSecond()
     }
 
-    /// The codes of responses that clients cause: `only-if-cached` asks for the first, and a client has left before the
-    /// second.
-    private static let exceptions = [CacheError.Code.notCached.name, CacheError.Code.cancelled.name]
+    /// The code of a response that its request asks for with `only-if-cached`.
+    private static let notCached = CacheError.Code.notCached.name
 
     /// Health checks and responses to other nodes are no failures: both report a state.
     func note(_ line: AccessLog.Line) {
         let request = line.request
         guard request.kind != .health, request.kind != .peer,
-            !(line.outcome.map(Self.exceptions.contains) ?? false)
+            !line.isCancelled, line.outcome != Self.notCached
         else { return }
         let origin = request.asset?.origin ?? "-"
         guard limiter.withLock({ $0.admits(origin) }) else { return }
