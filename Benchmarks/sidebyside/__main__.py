@@ -61,7 +61,7 @@ def main():
         for name in names:
             started = time.monotonic()
             with Stage(options.larder, media, options.brief) as stage:
-                PARTS[name](table, stage, rounds, options.brief)
+                PARTS[name](table, stage, rounds)
                 report.setdefault("nginxConfiguration", {}).update(stage.configurations)
             print(f"{name}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
     finally:

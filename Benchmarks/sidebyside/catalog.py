@@ -17,8 +17,8 @@ SORTS = ("lastAccess", "cachedBytes", "hits", "createdAt")
 EVICTED, OFTEN_READ = 10_000, 200
 
 
-def catalog(table, stage, rounds, brief):
-    assets, evicted = (1000, 500) if brief else (100_000, EVICTED)
+def catalog(table, stage, rounds):
+    assets, evicted = (1000, 500) if stage.is_brief else (100_000, EVICTED)
     extents = 10
     for _ in range(rounds):
         with stage.apart() as here:
@@ -26,8 +26,8 @@ def catalog(table, stage, rounds, brief):
             title = f"{assets * extents:,} extents"
             larder = started(table, here, stock, upstream, place, title)
             rested(table, larder, title)
-            lists(table, larder, assets, brief)
-            evictions(table, larder, stock, evicted, 1 if brief else 5)
+            lists(table, larder, assets, stage.is_brief)
+            evictions(table, larder, stock, evicted, 1 if stage.is_brief else 5)
 
 
 def make(stage, assets, extents, solid):
@@ -89,7 +89,7 @@ def rested(table, larder, title):
     table.add(f"resident MB, {title}", resident_bytes(larder.number) / 1e6, behind, most=250)
 
 
-def lists(table, larder, assets, brief):
+def lists(table, larder, assets, is_brief):
     """A page of 100 at the beginning, in the middle and at the end of each list; the whole list is read in between."""
     connection = http.client.HTTPConnection("127.0.0.1", larder.port)
 
@@ -116,7 +116,7 @@ def lists(table, larder, assets, brief):
             for name, cursor in (("first", ""), ("middle", cursors[len(cursors) // 2]), ("last", cursors[-2])):
                 late = sorted(page(f"sort={sort}&order={order}&limit=100{cursor or ''}")[0] for _ in range(9))
                 slowest[name] = max(slowest.get(name, 0), late[len(late) // 2])
-            if brief:
+            if is_brief:
                 break
         table.add(f"100 of the assets by {sort}, ms", max(slowest.values()), slowest, most=20)
     connection.close()

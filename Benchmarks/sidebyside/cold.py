@@ -13,10 +13,10 @@ KIBI, MEBI = 1 << 10, 1 << 20
 GIGABIT = 125_000_000
 
 
-def cold(table, stage, rounds, brief):
-    sequential(table, stage, rounds, (64 if brief else 1024) * MEBI)
-    paced(table, stage, rounds, (16 if brief else 512) * MEBI)
-    first_byte(table, stage, rounds, 20 if brief else 200)
+def cold(table, stage, rounds):
+    sequential(table, stage, rounds, (64 if stage.is_brief else 1024) * MEBI)
+    paced(table, stage, rounds, (16 if stage.is_brief else 512) * MEBI)
+    first_byte(table, stage, rounds, 20 if stage.is_brief else 200)
 
 
 def sequential(table, stage, rounds, length):

@@ -30,12 +30,12 @@ class Alone(Warm):
         return (processor_seconds(self.larder.number) - before) / run.requests
 
 
-def core(table, stage, rounds, brief):
-    seconds = 1 if brief else 3
+def core(table, stage, rounds):
+    seconds = 1 if stage.is_brief else 3
     for seed in range(1, rounds + 1):
         for tls in (False, True):
             with stage.apart() as here:
-                alone, title = Alone(here, (64 if brief else 1024) * MEBI, tls), "TLS: " if tls else ""
+                alone, title = Alone(here, (64 if stage.is_brief else 1024) * MEBI, tls), "TLS: " if tls else ""
                 for name in ("64 KiB", "1 MiB"):
                     spent = alone.run(alone.larder, SIZES[name], CONNECTIONS, seconds, seed)[1]
                     table.add(f"{title}processor seconds per GB, {name}", spent / SIZES[name] * 1e9)

@@ -42,15 +42,15 @@ class Encrypted(Warm):
         return {name: number * 1024 * MEBI / self.length for name, number in count.items()}
 
 
-def encrypted(table, stage, rounds, brief):
+def encrypted(table, stage, rounds):
     for seed in range(1, rounds + 1):
         for tls in (False, True):
             with stage.apart() as here:
-                servers = Encrypted(here, (64 if brief else 1024) * MEBI, tls)
-                for name, limits in list(MOST.items())[:1] if brief else MOST.items():
+                servers = Encrypted(here, (64 if stage.is_brief else 1024) * MEBI, tls)
+                for name, limits in stage.sizes(MOST).items():
                     spent = {}
                     for kind, server in (("plain", servers.plain), ("encrypted", servers.larder)):
-                        seconds = servers.run(server, SIZES[name], 16, 1 if brief else 3, seed)[1]
+                        seconds = servers.run(server, SIZES[name], 16, 1 if stage.is_brief else 3, seed)[1]
                         spent[kind] = seconds * 1e6
                     title = f"{'TLS: ' if tls else ''}processor µs per request, encrypted ÷ plain, {name}"
                     table.add(title, spent["encrypted"] / spent["plain"], spent, most=limits[tls])

@@ -11,10 +11,10 @@ from .stage import fetch
 MEBI = 1 << 20
 
 
-def memory(table, stage, rounds, brief):
+def memory(table, stage, rounds):
     for _ in range(rounds):
-        streaming(table, stage, 50 if brief else 1000, 2 if brief else 8)
-        idle(table, stage, 200 if brief else 10_000)
+        streaming(table, stage, 50 if stage.is_brief else 1000, 2 if stage.is_brief else 8)
+        idle(table, stage, 200 if stage.is_brief else 10_000)
 
 
 def streaming(table, stage, connections, seconds):

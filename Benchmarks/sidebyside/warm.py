@@ -37,17 +37,21 @@ class Warm:
         os.sync()
 
     def better(self, two):
-        """The faster of nginx's `tcp_nopush off` and `on`, in requests of 64 KiB per second; the first one in a brief run."""
+        """The faster of nginx's `tcp_nopush off` and `on`, in requests of 64 KiB per second; in a brief run the first."""
         for server in two:
             fetch(server.url(TARGET))
-        best = two[0] if self.stage.is_brief else max(two, key=lambda server: self.run(server, 64 * KIBI, 16, 1, 0)[0].rate)
+        best = two[0]
+        if not self.stage.is_brief:
+            best = max(two, key=lambda server: self.run(server, 64 * KIBI, 16, 1, 0)[0].rate)
         self.stage.configurations[best.name.removeprefix("nginx ")] = best.process.configuration
         return best
 
     def slice(self, size):
         """nginx slice in its best configuration for ranges of `size` bytes: with or without `sendfile`."""
         if size not in self.best:
-            self.best[size] = self.slices[0] if self.stage.is_brief else min(self.slices, key=lambda server: self.run(server, size, 16, 1, 0)[1])
+            self.best[size] = self.slices[0]
+            if not self.stage.is_brief:
+                self.best[size] = min(self.slices, key=lambda server: self.run(server, size, 16, 1, 0)[1])
         return self.best[size]
 
     def run(self, server, size, connections, seconds, seed, pause=0.0):
@@ -62,23 +66,19 @@ class Warm:
         return run, (processor_seconds(server.number) - before) / run.requests
 
 
-def rounds_apart(stage, rounds, brief, kind=Warm):
+def rounds_apart(stage, rounds, kind=Warm):
     """Each round has new servers: the placement of their memory and file pages changes a rate by a tenth."""
     for number in range(rounds):
         with stage.apart() as here:
-            yield number + 1, kind(here, (64 if brief else 1024) * MEBI)
+            yield number + 1, kind(here, (64 if stage.is_brief else 1024) * MEBI)
             stage.configurations.update(here.configurations)
 
 
-def warm(table, stage, rounds, brief):
-    for seed, servers in rounds_apart(stage, rounds, brief):
-        for connections in (16,) if brief else (16, 64):
-            for name, size in chosen(brief):
-                one(table, servers, name, size, connections, 1 if brief else 3, seed)
-
-
-def chosen(brief):
-    return list(SIZES.items())[1:2] if brief else SIZES.items()
+def warm(table, stage, rounds):
+    for seed, servers in rounds_apart(stage, rounds):
+        for connections in (16,) if stage.is_brief else (16, 64):
+            for name, size in stage.sizes(SIZES).items():
+                one(table, servers, name, size, connections, 1 if stage.is_brief else 3, seed)
 
 
 def one(table, servers, name, size, connections, seconds, seed):
@@ -119,26 +119,26 @@ class WarmTLS(Warm):
         self.settle()
 
 
-def tls(table, stage, rounds, brief):
-    for seed, servers in rounds_apart(stage, rounds, brief, WarmTLS):
-        for name, (most, aim) in list(PROCESSOR_TLS.items())[1:2] if brief else PROCESSOR_TLS.items():
+def tls(table, stage, rounds):
+    for seed, servers in rounds_apart(stage, rounds, WarmTLS):
+        for name, (most, aim) in stage.sizes(PROCESSOR_TLS).items():
             spent, rates = {}, {}
             for server in (servers.larder, servers.slice(SIZES[name])):
-                run, seconds = servers.run(server, SIZES[name], 16, 1 if brief else 3, seed)
+                run, seconds = servers.run(server, SIZES[name], 16, 1 if stage.is_brief else 3, seed)
                 spent[server.name], rates[server.name] = seconds * 1e6, run.rate
             ratio = spent["larder"] / spent["nginx slice"]
             table.add(f"TLS: processor µs per request ÷ slice, {name}", ratio, spent, most=most, aim=aim)
             table.add(f"TLS: requests per second ÷ slice, {name}", rates["larder"] / rates["nginx slice"], rates)
 
 
-def tail(table, stage, rounds, brief):
+def tail(table, stage, rounds):
     """The 99th percentile at half the rate of the slower server, from at least 200 requests."""
     connections, least = 64, 200
-    for seed, servers in rounds_apart(stage, rounds if brief else max(7, rounds), brief):
-        for name, size in chosen(brief):
+    for seed, servers in rounds_apart(stage, rounds if stage.is_brief else max(7, rounds)):
+        for name, size in stage.sizes(SIZES).items():
             two = (servers.larder, servers.slice(size))
             rate = min(servers.run(server, size, connections, 2, 99)[0].rate for server in two) / 2
-            late, seconds = {}, 1 if brief else max(4, least / rate)
+            late, seconds = {}, 1 if stage.is_brief else max(4, least / rate)
             for server in two:
                 run, _ = servers.run(server, size, connections, seconds, seed, pause=1000 * connections / rate)
                 late[server.name] = run.p99 * 1000
