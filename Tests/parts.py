@@ -16,6 +16,7 @@ ones).
 import argparse
 import atexit
 import os
+import pathlib
 import re
 import resource
 import signal
@@ -36,8 +37,20 @@ LARGE = ["CacheEngineTests", "CacheAPITests"]
 #: Lines that say what failed, and the most lines of a failed part that are shown again at the end.
 FAILURE = re.compile(r"✗|✘|FAIL|\berror:|Fatal error|Traceback|crashed")
 SHOWN = 30
-CORES = os.cpu_count()
 FAULTS = "kill,flips,catalog,capacity,full,small,aborts,load,fuzz"
+
+
+def cores():
+    """The processor cores that may be used: those of the affinity, at most the quota of the control group."""
+    allowed = len(os.sched_getaffinity(0))
+    try:
+        quota, period = pathlib.Path("/sys/fs/cgroup/cpu.max").read_text().split()
+    except FileNotFoundError:
+        return allowed
+    return allowed if quota == "max" else max(1, min(allowed, int(quota) // int(period)))
+
+
+CORES = cores()
 
 
 @dataclass
