@@ -228,11 +228,15 @@ def spool(check, program, directory):
     check.eventually(lambda: spools(service) == [], "the spool file remains after an invalid line")
     uploads = [Upload(service) for _ in range(4)]
     for each in uploads:
-        each.send(text([item(1)]))
-    check.eventually(lambda: post(service, text([item(1)])).status == 503, "a fifth body is received", 10)
-    check.equal([each.end().status for each in uploads], [202] * 4, "four bodies")
+        each.send(first)
+    # An upload whose place is taken has a spool file.
+    check.eventually(lambda: len(spools(service)) == 4, "four bodies are not received at once", 60)
+    check.equal(post(service, text([item(1)])).status, 503, "a fifth body")
+    for each in uploads:
+        each.send(b"nonsense\n")
+    check.equal([each.reply().status for each in uploads], [400] * 4, "four bodies")
     check.eventually(lambda: post(service, text([item(1)])).status == 202, "no place is free again", 10)
-    check.equal(service.get("/v1/jobs?total=true")["total"], 5, "jobs")
+    check.equal(service.get("/v1/jobs?total=true")["total"], 1, "jobs")
 
 
 @case
