@@ -225,13 +225,14 @@ import Testing
         try await cache().run { cache in
             let reader = Task { try await read(cache, as: "Bearer a", 0..<2000) }
             await latch.reached()
-            let id = try #require(cache.context.openAssets.all.first { $0.target.isReadersOwn }?.id)
-            let ended = Task { try await job(for: id, in: cache) }
+            let open = try #require(cache.context.openAssets.all.first { $0.target.isReadersOwn })
+            #expect(try await eventually { open.record != nil })  // the head has arrived
+            let ended = Task { try await job(for: open.id, in: cache) }
             latch.release()
             _ = try await reader.value
             let result = try await ended.value
 
-            #expect(result.state == .failed && result.error == "readerRequired")
+            #expect(result.state == .failed && result.error == "readerRequired", "\(result)")
             #expect(bench.upstream.requests.allSatisfy { $0.headers["Authorization"] == "Bearer a" })
         }
     }
