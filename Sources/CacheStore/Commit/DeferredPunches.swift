@@ -17,8 +17,9 @@ struct DeferredPunches {
     private var holds: [Hold] = []
     /// Number of commits so far.
     private var commit: UInt64 = 0
-    /// Maximum number of commits between two attempts: about a minute.
-    private static let longest: UInt64 = 32
+    /// Maximum number of commits between two attempts: about 16 s. The kernel writes pages, which it can then drop, after
+    /// half a minute.
+    private static let longest: UInt64 = 8
 
     var isEmpty: Bool { holds.isEmpty }
 
