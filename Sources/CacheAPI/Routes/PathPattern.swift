@@ -27,7 +27,7 @@ struct PathPattern: Sendable {
         methods.map(\.rawValue).sorted().joined(separator: ", ")
     }
 
-    /// Whether a path whose segments match the pattern is a path of it.
+    /// Whether the pattern applies to a path with matching segments: a path of content must be the target of an asset.
     func accepts(_ path: String) -> Bool { !isContent || ContentTarget(path) != nil }
 
     /// Whether the pattern matches the segments of a path.

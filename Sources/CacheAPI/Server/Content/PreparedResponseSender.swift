@@ -9,7 +9,7 @@ import ReaderAccess
 /// one in `Range` only.
 ///
 /// It reuses the decisions of ``ContentResponder`` and makes none of its own about HTTP semantics. A response passes
-/// all handlers but TLS. Without TLS it goes to the kernel at once, and to the channel only what the kernel does not accept.
+/// all handlers but TLS. Without TLS the kernel gets it at once, and the channel only the rest.
 final class PreparedResponseSender {
     private let responseCache: PreparedResponseCache
     private let responder: ContentResponder
@@ -108,7 +108,7 @@ final class PreparedResponseSender {
         return false
     }
 
-    /// Sends the response for one range: in one write if possible, else through ``ContentHandler``. Returns false, with
+    /// Sends the response for one range: at once if possible, else through ``ContentHandler``. Returns false, with
     /// nothing sent, if the bytes are not available.
     private func send(
         _ response: PreparedResponse, _ range: ByteRange, at time: Timestamp, _ encoder: ChannelHandlerContext,
