@@ -266,7 +266,9 @@ def verify(t, name, status, message):
     elif name == "all of it is required":
         options = ["--complete"]
     elif name == "all bytes were removed":
-        t.api("DELETE", f"/v1/assets/{identifier}/extents?length={SIZE}")
+        # The asset goes with its last user; the fill can be one for a moment after the response.
+        extents = f"/v1/assets/{identifier}/extents?length={SIZE}"
+        t.eventually(lambda: t.api("DELETE", extents).status == 404, "no asset remains")
     elif name == "a page for each block":
         query = "?limit=1"
     with tempfile.TemporaryDirectory() as directory:

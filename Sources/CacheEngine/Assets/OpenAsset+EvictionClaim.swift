@@ -33,7 +33,7 @@ extension OpenAsset {
             let runs = file == nil ? [] : ranges.flatMap { state.ledger.beginEviction($0) }
             let known = 0..<(state.ledger.length ?? 0)
             let bare = ranges.map { $0.clamped(to: known) }.filter { state.ledger.vacancies(in: $0) == [$0] }
-            let isAll = state.ledger.extents.isEmpty && state.record?.isPinned == false
+            let isAll = state.hasNothingToKeep
             let claim = file.map {
                 EvictionClaim(asset: self, file: $0, ranges: ranges, runs: runs, isAll: isAll)
             }
@@ -42,6 +42,14 @@ extension OpenAsset {
         // A range without bytes on disk is no victim; this corrects the count of the space ledger.
         context.space.with { ledger in for range in bare { ledger.gone(range, of: id) } }
         return claim
+    }
+
+    /// Removes the asset with its row if no extent remains and it is not pinned. Returns false if it stays, or has other
+    /// users than the caller: the last of them removes it.
+    @discardableResult
+    func removeIfEmpty() -> Bool {
+        // Under the lock, no fill can add bytes before the asset is detached.
+        look { $0.hasNothingToKeep && context.openAssets.detachWhenUnused(self) }
     }
 
     /// Releases bytes of `ranges` that all readers have passed, if they amount to 512 KiB. Used for transient files,

@@ -104,6 +104,9 @@ final class OpenAsset: Sendable {
         /// it.
         var isBare: Bool { file == nil && ledger.extents.isEmpty }
 
+        /// Whether no extent remains and the asset is not pinned, so that its record can be removed.
+        var hasNothingToKeep: Bool { ledger.extents.isEmpty && record?.isPinned == false }
+
         /// Whether another transfer may add missing bytes of `generation`.
         func canContinue(_ generation: Generation) -> Bool {
             !isSequential && generation.isJoinable(trusting: target.settings.trustValidators)

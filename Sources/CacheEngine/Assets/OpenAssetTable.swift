@@ -10,6 +10,8 @@ struct OpenAssetTable {
         fileprivate(set) var users: Int
         /// The logical time of the last release; idle assets are closed in this order.
         fileprivate(set) var idleSince: UInt64
+        /// Whether all bytes were evicted while the asset had other users; its last user removes it.
+        var isEmptied = false
         /// The index of the entry in `ids` and `idle`.
         fileprivate let slot: Int
 
@@ -43,14 +45,27 @@ struct OpenAssetTable {
         return entry.asset
     }
 
-    /// Releases a hold if the asset is the one in the table. Returns whether it is.
-    mutating func release(_ asset: OpenAsset) -> Bool {
-        guard let entry = entries[asset.id], entry.asset === asset else { return false }
+    /// The effect of `release`.
+    enum Release {
+        case released
+        /// The caller still has the last hold: the asset is to be removed if it has no bytes.
+        case emptied
+        /// The asset is not the one in the table.
+        case absent
+    }
+
+    /// Releases a hold if the asset is the one in the table.
+    mutating func release(_ asset: OpenAsset) -> Release {
+        guard let entry = entries[asset.id], entry.asset === asset else { return .absent }
+        if entry.isEmptied, entry.users == 1 {
+            entry.isEmptied = false
+            return .emptied
+        }
         turn += 1
         entry.users -= 1
         entry.idleSince = turn
         if entry.users == 0 { idle.append(entry.slot) }
-        return true
+        return .released
     }
 
     /// Inserts an asset without holds; it replaces an asset of the same ID.

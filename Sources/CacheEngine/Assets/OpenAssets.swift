@@ -136,15 +136,19 @@ final class OpenAssets: Sendable {
         }
     }
 
-    /// Releases a hold. A detached asset releases its disk usage with its last hold.
+    /// Releases a hold. A detached asset releases its disk usage with its last hold; an emptied one is removed first.
     func release(_ asset: OpenAsset) {
-        let isLast = shards[asset.id].value.withLock { state -> Bool in
-            if state.table.release(asset) { return false }
+        let (release, isLast) = shards[asset.id].value.withLock { state in
+            let release = state.table.release(asset)
+            guard release == .absent else { return (release, false) }
             let users = (state.detached[ObjectIdentifier(asset)]?.users ?? 1) - 1
             state.detached[ObjectIdentifier(asset)] = users > 0 ? (asset, users) : nil
-            return users <= 0
+            return (release, users <= 0)
         }
         if isLast { releaseDisk(asset) }
+        guard release == .emptied else { return }
+        asset.removeIfEmpty()
+        self.release(asset)
     }
 
     /// Takes over a hold on an asset and releases it at the uptime `until`.
@@ -172,10 +176,14 @@ final class OpenAssets: Sendable {
         }
     }
 
-    /// As `detach`, if the caller has the only hold. Returns whether the asset was detached.
-    func detach(ifOnlyHeld asset: OpenAsset) -> Bool {
+    /// As `detach`, if the caller has the only hold. Returns false if the asset has other users: the last of them removes
+    /// it, unless it has bytes again by then.
+    func detachWhenUnused(_ asset: OpenAsset) -> Bool {
         shards[asset.id].value.withLock { state in
-            guard let entry = state.table[asset.id], entry.asset === asset, entry.users == 1 else { return false }
+            guard let entry = state.table[asset.id], entry.asset === asset else { return false }
+            entry.isEmptied = entry.users > 1
+            guard !entry.isEmptied else { return false }
+            state.removals[counter(of: asset.id)] += 1
             state.table.remove(asset.id)
             asset.context.commits.discard(asset.id)
             state.detached[ObjectIdentifier(asset)] = (asset, 1)

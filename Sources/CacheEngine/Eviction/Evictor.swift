@@ -225,7 +225,7 @@ struct Evictor: Sendable {
     }
 
     /// Evicts the stored, unleased bytes of the plan in one commit. Returns the evicted ranges. An asset without
-    /// remaining bytes and without users is removed with its record and its file.
+    /// remaining bytes is removed with its record and its file, in this commit or after its last user has left.
     ///
     /// 1. The assets are acquired. The space ledger forgets the segments of unknown assets.
     /// 2. `beginEviction` moves the ranges to the state `evicting`: readers that need them wait, and no fill writes
@@ -254,7 +254,7 @@ struct Evictor: Sendable {
         let useless = evicting.filter(\.isAll).map(\.asset.id)
         context.openAssets.beginRemoval(of: useless)
         defer { context.openAssets.endRemoval(of: useless) }
-        for part in evicting where !part.isAll || !context.openAssets.detach(ifOnlyHeld: part.asset) {
+        for part in evicting where !part.isAll || !part.asset.removeIfEmpty() {
             context.commits.cut(part.file, part.runs)
         }
         defer { for part in evicting { part.asset.finishEviction(part.runs, of: part.file) } }

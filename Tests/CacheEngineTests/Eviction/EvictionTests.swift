@@ -293,6 +293,26 @@ import Testing
         }
     }
 
+    @Test("The last user of an asset removes it if it has lost all bytes", arguments: [false, true])
+    func anEmptiedAssetGoesWithItsLastUser(isFetchedAgain: Bool) async throws {
+        let bench = try Bench()
+        try await bench.cache().run { cache in
+            try await fetch(["a.mp4"], through: cache)
+            let id = try await bench.id(in: cache)
+            let asset = try #require(cache.context.openAssets.acquire(id))
+            _ = try await cache.assets.dropExtents(of: id, in: 0..<Int64.max)
+            let inUse = try await cache.context.store.catalog.asset(id)
+            if isFetchedAgain { try await fetch(["a.mp4"], through: cache) }
+            cache.context.openAssets.release(asset)
+            try await cache.context.commits.flush()
+
+            let isLeft = try await cache.context.store.catalog.asset(id) != nil
+
+            #expect(inUse != nil)
+            #expect(isLeft == isFetchedAgain)
+        }
+    }
+
     @Test("Only dropped extents are fetched again")
     func droppedExtentsAreFetchedAgainAndNothingElse() async throws {
         let bench = try Bench()
