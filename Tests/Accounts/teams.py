@@ -655,5 +655,19 @@ class Stage:
         }
         return {(part, name): value for part, values in parts.items() for name, value in values.items()}
 
+    def settled(self, cases):
+        """The state once everything has ended that earlier requests have begun: their fills, which end after the responses,
+        and what follows a fill."""
+        fills = lambda: [item["key"] for item in self.items("/v1/fills") if "slow" not in item["key"]]  # noqa: E731
+        self.t.eventually(lambda: not fills(), "fills of earlier requests go on")
+        states = [None]
+
+        def is_stable():
+            states.append(self.state(cases))
+            return states[-1] == states[-2]
+
+        self.t.eventually(is_stable, "the state changes without requests")
+        return states[-1]
+
     def items(self, path, limit=1000):
         return self.ask("GET", f"{path}?limit={limit}")["items"]

@@ -58,7 +58,7 @@ class Matrix:
         """Cells that must change nothing and send nothing to the upstream."""
         upstream, objects = self.stage.upstream, {case.name: case for _, case in cells}.values()
         is_compared = cells and (operation.is_changing or not self.t.is_brief)
-        before = self.stage.state(objects) if is_compared else {}
+        before = self.stage.settled(objects) if is_compared else {}
         for credential, case in cells:
             count = len(upstream.requests)
             self.check(operation, row, credential, case)

@@ -35,8 +35,14 @@ def items(service, job):
 
 def waits(t, service, job, count, cause):
     """Waits until the items of a job wait, and checks their documents."""
-    t.eventually(lambda: shown(service, job)["itemsWaiting"] == count, f"{cause}: the items do not wait")
-    found = items(service, job)
+    found = []
+
+    def all_wait():
+        # An item that tries the upstream again is running for a moment.
+        found[:] = items(service, job)
+        return shown(service, job)["itemsWaiting"] == count and all(item["state"] == "waiting" for item in found)
+
+    t.eventually(all_wait, f"{cause}: the items do not wait")
     t.equal({(i["state"], i["waitingFor"]) for i in found}, {("waiting", cause)}, f"{cause}: states and causes")
     t.check(all(i["retryAt"] and i["error"] for i in found), f"{cause}: an item without retryAt or error: {found[0]}")
     document = shown(service, job)
