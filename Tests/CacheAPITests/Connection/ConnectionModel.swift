@@ -17,6 +17,7 @@ import NIOHTTP1
 /// | `<part`, `<end`, `sent` | the rest of a response is written; everything that is written was sent |
 /// | `bypass`, `passed` | a prepared response begins; it was sent |
 /// | `pieces` | a prepared response that the handlers send |
+/// | `read`, `turn` | the bytes of a read were processed; the event loop has served other connections |
 /// | `quiesce`, `displace`, `inactive` | the listener is shut down; another connection takes the permit; the channel ends |
 /// | `full` | the outbound buffer has bytes that the client does not accept |
 /// | a number | seconds pass |
@@ -52,6 +53,7 @@ struct ConnectionModel {
         switch state.phase {
         case .awaitingFirst: "new"
         case .idle: "idle"
+        case .paused: "paused"
         case .readingHead: "head"
         case .exchange(let exchange):
             "\(exchange.request == .complete ? "complete" : "body")/\(Self.name(exchange.response))"
@@ -92,6 +94,8 @@ struct ConnectionModel {
         case "bypass": if state.isIdle { state.beginBypass(at: now) } else { actions.append("-") }
         case "pieces": if state.isIdle { state.beginComplete(at: now) } else { actions.append("-") }
         case "passed": complete(state.endBypass(at: now))
+        case "read": state.readEnded()
+        case "turn": complete(state.resume())
         case "quiesce": if state.quiesce(at: now) { close() }
         case "displace": end(state.displace(at: now, within: Self.header))
         case "inactive": state.ended()
@@ -134,6 +138,7 @@ struct ConnectionModel {
     private mutating func complete(_ completion: HTTPConnectionState.Completion) {
         switch completion {
         case .none: break
+        case .pause: actions.append("done")
         case .ready:
             if state.phase == .idle { actions.append("done") }
             while let input = state.next() { deliver(input) }

@@ -214,4 +214,20 @@ import Testing
             Row("head end <head <end bypass", "head end <head <end - → complete/written"),
         ])
     func preparedResponses(row: Row) { #expect(ConnectionModel.run(row.events) == row.actions) }
+
+    @Test(
+        "After 16 responses within a read, other connections come first",
+        arguments: [
+            Row("", "→ paused"), Row("turn", "→ idle"), Row("bypass", "- → paused"), Row("turn bypass", "→ bypassed"),
+            Row("head end", "→ paused"), Row("head end turn", "head end → complete/owed"),
+            Row("bad turn", "error → refusing"), Row("eof turn", "eof → idle"),
+            Row("head end eof turn <head <end sent", "head end <head <end eof → idle"),
+            Row("quiesce turn", "close → closed"), Row("displace turn", "close → closed"), Row("75", "close → closed"),
+            Row("head end quiesce turn", "head end → complete/owed"), Row("inactive turn", "→ closed"),
+            Row("turn " + bypasses(15), "→ idle"), Row("turn " + bypasses(16), "→ paused"),
+            Row("turn " + bypasses(15) + "read " + bypasses(15), "→ idle"),
+        ])
+    func pauses(row: Row) { #expect(ConnectionModel.run(Self.bypasses(16) + row.events) == row.actions) }
+
+    private static func bypasses(_ count: Int) -> String { String(repeating: "bypass passed ", count: count) }
 }

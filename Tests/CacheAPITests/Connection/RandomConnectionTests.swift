@@ -73,7 +73,7 @@ import Testing
         /// The client sends nothing more, and accepts everything. The server completes its responses.
         mutating func finish() {
             canSend = false
-            for _ in 0..<20 { for event in ["<head", "<end", "sent", "passed"] { perform(event) } }
+            for _ in 0..<20 { for event in ["<head", "<end", "sent", "passed", "turn"] { perform(event) } }
             for _ in 0..<20 { perform("300") }
         }
 
@@ -113,6 +113,7 @@ import Testing
         private mutating func serverEvent() -> String {
             switch model.state.phase {
             case .bypassed: "passed"
+            case .paused: "turn"
             case .exchange(let exchange) where Int.random(in: 0..<10, using: &random) > 0:
                 switch exchange.response {
                 case .owed: ["<head", "<open", "<bye"].randomElement(using: &random) ?? "<head"

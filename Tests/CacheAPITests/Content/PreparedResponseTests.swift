@@ -228,6 +228,21 @@ import Testing
         }
     }
 
+    @Test("Pipelined requests get 16 responses before other connections have their turn")
+    func aPipeliningClientPauses() async throws {
+        try await run { (service) async throws in
+            let line = try Line(service)
+            let request = "GET /o/media/a.mp4 HTTP/1.1\r\nHost: localhost\r\nRange: bytes=0-5\r\n\r\n"
+            _ = try line.send(request)
+            var answers = [try line.send(String(repeating: request, count: 40)).ranges(of: "HTTP/1.1 206").count]
+            for _ in 0..<3 {
+                line.channel.embeddedEventLoop.advanceTime(by: .microseconds(100))
+                answers.append(try line.send("").ranges(of: "HTTP/1.1 206").count)
+            }
+            #expect(answers == [16, 16, 8, 0])
+        }
+    }
+
     @Test("Prepared responses are counted and logged")
     func readsAreCountedAndLogged() async throws {
         try await run { (service) async throws in

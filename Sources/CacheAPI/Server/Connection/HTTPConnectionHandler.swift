@@ -13,6 +13,7 @@ import NIOTLS
 /// - It sends `100 (Continue)` if the client waits for it (RFC 9110 §10.1.1).
 /// - It sends a problem document for a request that is invalid or arrives too late, then closes.
 /// - It closes connections that are idle, and connections with a client that accepts no response bytes.
+/// - It lets other connections have the event loop after some responses to pipelined requests.
 /// - It reports a disconnected client to ``DisconnectSignal`` and to the handlers behind it.
 /// - It closes the connection after the last response, or when every request is answered after the shutdown of the
 ///   listener.
@@ -45,6 +46,9 @@ final class HTTPConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler
     private var state: HTTPConnectionState
     /// The scheduled call of ``timerFired(_:)``.
     private var alarm: (time: NIODeadline, task: Scheduled<Void>)?
+    /// Whether a part of a request has arrived since the last end of a read. Otherwise later handlers do not hear of it: the
+    /// requests got prepared responses.
+    private var hasReceived = false
     /// Prevents recursion of ``deliverNext(_:)`` through a response that is sent at once.
     private var isDelivering = false
     /// Whether the TLS handshake is complete.
@@ -146,7 +150,15 @@ final class HTTPConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler
     // MARK: Requests
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        hasReceived = true
         receive(.part(unwrapInboundIn(data)), context)
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        state.readEnded()
+        guard hasReceived else { return }
+        hasReceived = false
+        context.fireChannelReadComplete()
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
@@ -288,6 +300,12 @@ final class HTTPConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler
         switch completion {
         case .none: break
         case .ready: deliverNext(context)
+        case .pause:
+            let here = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+            context.eventLoop.pause {
+                let (handler, context) = here.value
+                handler.complete(handler.state.resume(), context)
+            }
         case .closeOutput:
             context.close(mode: .output, promise: nil)
             deliverNext(context)

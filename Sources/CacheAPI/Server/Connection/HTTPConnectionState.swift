@@ -29,6 +29,8 @@ struct HTTPConnectionState {
         case awaitingFirst(end: NIODeadline)
         /// Between two requests.
         case idle
+        /// Between two requests, until ``resume()``: the event loop serves other connections first.
+        case paused
         /// Bytes of a further head have arrived; it must be complete until `end`.
         case readingHead(end: NIODeadline)
         case exchange(Exchange)
@@ -140,6 +142,9 @@ struct HTTPConnectionState {
     private var writes = 0
     /// Nil before the first observation of the current response.
     private var observation: Observation?
+    /// Responses since the end of a read, or since the last pause.
+    private var burst = 0
+    private static let maxBurst = 16
 
     init(_ timeouts: Timeouts) { self.timeouts = timeouts }
 
@@ -154,7 +159,7 @@ struct HTTPConnectionState {
     var isIdle: Bool {
         switch phase {
         case .awaitingFirst, .idle, .readingHead: waiting.isEmpty && client == .open && !isQuiescing
-        case .exchange, .bypassed, .refusing, .lingering, .closed: false
+        case .paused, .exchange, .bypassed, .refusing, .lingering, .closed: false
         }
     }
 
@@ -181,7 +186,7 @@ struct HTTPConnectionState {
     private func isDue(_ input: Input) -> Bool {
         switch phase {
         case .awaitingFirst, .idle, .readingHead, .refusing, .lingering, .closed: return true
-        case .bypassed: return false
+        case .paused, .bypassed: return false
         case .exchange(let exchange):
             guard exchange.request != .complete else { return false }
             // The response to an incomplete request is sent before the connection ends.
@@ -195,7 +200,7 @@ struct HTTPConnectionState {
         switch phase {
         case .refusing, .lingering, .closed: input.isEnd
         case .exchange(let exchange): input.isEnd || exchange.request != .complete || !exchange.framing.isLast
-        case .awaitingFirst, .idle, .readingHead, .bypassed: true
+        case .awaitingFirst, .idle, .paused, .readingHead, .bypassed: true
         }
     }
 
@@ -327,6 +332,8 @@ struct HTTPConnectionState {
         case none
         /// ``next()`` may return input. Without any, the connection is idle.
         case ready
+        /// ``resume()`` must be called in a later turn of the event loop.
+        case pause
         /// The last response was sent: the output must be closed. ``next()`` may return input.
         case closeOutput
         /// The connection must be closed.
@@ -345,9 +352,23 @@ struct HTTPConnectionState {
         return isQuiescing ? .close : .closeOutput
     }
 
-    /// Ends an exchange.
+    /// Ends an exchange. Responses that are sent at once end within the call that delivers their request: a client that
+    /// pipelines requests and reads fast would otherwise keep the event loop.
     private mutating func end() -> Completion {
         observation = nil
+        burst += 1
+        guard burst == Self.maxBurst else { return rest() }
+        (burst, phase) = (0, .paused)
+        return .pause
+    }
+
+    /// The bytes of a read were processed: the event loop serves other connections now.
+    mutating func readEnded() { burst = 0 }
+
+    /// Continues after a pause.
+    mutating func resume() -> Completion { phase == .paused ? rest() : .none }
+
+    private mutating func rest() -> Completion {
         if isQuiescing, !isRequestWaiting {
             phase = .closed(cutsBody: false)
             return .close
@@ -371,7 +392,7 @@ struct HTTPConnectionState {
             close()
             return true
         case .awaitingFirst(let end): phase = .awaitingFirst(end: min(end, now + Self.lastChance))
-        case .exchange, .bypassed: break
+        case .paused, .exchange, .bypassed: break
         case .refusing, .closed: return false
         }
         isQuiescing = true
@@ -392,7 +413,7 @@ struct HTTPConnectionState {
     mutating func refuse(at now: NIODeadline, within limit: TimeAmount) -> Refusal {
         var isHead = false
         switch phase {
-        case .awaitingFirst, .idle, .readingHead: break
+        case .awaitingFirst, .idle, .paused, .readingHead: break
         case .exchange(let exchange) where exchange.response == .owed: isHead = exchange.framing.isHead
         case .exchange, .bypassed:
             close()
@@ -409,7 +430,7 @@ struct HTTPConnectionState {
         switch phase {
         case .awaitingFirst: return refuse(at: now, within: limit)
         case .refusing, .closed: return .none
-        case .idle, .readingHead, .exchange, .bypassed, .lingering:
+        case .idle, .paused, .readingHead, .exchange, .bypassed, .lingering:
             close()
             return .close
         }
@@ -427,7 +448,7 @@ struct HTTPConnectionState {
         case .exchange(let exchange):
             if case .writing(let framing) = exchange.response { framing.end == .connection } else { false }
         case .closed(let cutsBody): cutsBody
-        case .awaitingFirst, .idle, .readingHead, .bypassed, .refusing, .lingering: false
+        case .awaitingFirst, .idle, .paused, .readingHead, .bypassed, .refusing, .lingering: false
         }
     }
 
@@ -466,7 +487,7 @@ extension HTTPConnectionState {
         let next: NIODeadline
         switch phase {
         case .awaitingFirst(let end), .readingHead(let end), .refusing(let end): next = end
-        case .idle, .lingering: next = lastActivity + timeouts.idle
+        case .idle, .paused, .lingering: next = lastActivity + timeouts.idle
         case .bypassed: next = writeEnd
         case .exchange(let exchange): next = end(of: exchange)
         case .closed: return .distantFuture
@@ -495,7 +516,7 @@ extension HTTPConnectionState {
             guard end <= now else { return .wait }
             return isQuiescing ? expireNow() : .headIsLate
         case .refusing(let end): return end <= now ? expireNow() : .wait
-        case .idle, .lingering: return expireIdleTime(at: now)
+        case .idle, .paused, .lingering: return expireIdleTime(at: now)
         case .bypassed: return expireWrite(at: now, outbound())
         case .exchange(let exchange): return expire(exchange, at: now, outbound())
         case .closed: return .wait

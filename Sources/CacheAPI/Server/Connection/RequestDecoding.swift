@@ -213,26 +213,16 @@ private struct RequestLine {
 }
 
 /// Channel handler behind the HTTP decoder: reports the start and end of requests to the decoder, and removes `Upgrade`
-/// and `HTTP2-Settings`, because upgrades are ignored. Later handlers do not hear of the end of reads of which they got
-/// nothing: their requests got prepared responses.
+/// and `HTTP2-Settings`, because upgrades are ignored.
 private final class RequestBoundaryHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
 
     private let decoder: RequestDecoder
-    /// Whether a part of a request was forwarded since the last end of a read.
-    private var hasForwarded = false
 
     init(_ decoder: RequestDecoder) { self.decoder = decoder }
 
-    func channelReadComplete(context: ChannelHandlerContext) {
-        guard hasForwarded else { return }
-        hasForwarded = false
-        context.fireChannelReadComplete()
-    }
-
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        hasForwarded = true
         switch unwrapInboundIn(data) {
         case .head(var head):
             decoder.began(head)
