@@ -93,23 +93,13 @@ final class BodySender {
 
     private func send(_ piece: FilePiece) {
         let hold = PinnedFile(piece)
-        var regions = hold.regions()[...]
+        var regions = hold.regions()
         guard let last = regions.popLast() else { return }
-        for region in regions { write(region, from: hold) }
-        send(.fileRegion(last), from: hold)
-    }
-
-    /// Writes a region of a piece before its last one, and counts it when it has left.
-    private func write(_ region: FileRegion, from hold: PinnedFile) {
-        let count = region.readableBytes
-        left = left.map { $0 - Int64(count) }
-        let written = context.eventLoop.makePromise(of: Void.self)
-        let here = NIOLoopBound((self, hold), eventLoop: context.eventLoop)
-        written.futureResult.whenSuccess {
-            let sender = here.value.0
-            if !sender.isOver { sender.body.sent(count) }
+        left = left.map { $0 - (piece.range.length - Int64(last.readableBytes)) }
+        hold.write(regions, to: context, as: { NIOAny(HTTPServerResponsePart.body(.fileRegion($0))) }) { [self] count in
+            if !isOver { body.sent(count) }
         }
-        context.write(NIOAny(HTTPServerResponsePart.body(.fileRegion(region))), promise: written)
+        send(.fileRegion(last), from: hold)
     }
 
     /// Writes one piece. `hold` pins its file until the write has completed.

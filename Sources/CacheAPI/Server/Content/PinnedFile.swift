@@ -25,6 +25,19 @@ final class PinnedFile {
         }
     }
 
+    /// Writes regions, and calls `left` with the size of each one that has left.
+    func write(
+        _ regions: some Sequence<FileRegion>, to context: ChannelHandlerContext, as data: (FileRegion) -> NIOAny,
+        left: @escaping (Int) -> Void
+    ) {
+        for region in regions {
+            let (count, written) = (region.readableBytes, context.eventLoop.makePromise(of: Void.self))
+            let here = NIOLoopBound((self, left), eventLoop: context.eventLoop)
+            written.futureResult.whenSuccess { here.value.1(count) }
+            context.write(data(region), promise: written)
+        }
+    }
+
     /// The size of a region. Each costs a system call and often a short segment. A channel writes 16 of them before other
     /// connections get their turn: 4 MiB.
     private static let countedBytes = 256 << 10

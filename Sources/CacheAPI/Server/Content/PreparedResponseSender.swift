@@ -167,10 +167,8 @@ final class PreparedResponseSender {
         if bytes.readableBytes > 0 {
             encoder.write(NIOAny(IOData.byteBuffer(bytes)), promise: regions.isEmpty ? written : nil)
         }
-        for region in regions.dropLast() {
-            let (count, left) = (Int64(region.readableBytes), eventLoop.makePromise(of: Void.self))
-            left.futureResult.whenSuccess { here.value.1.sentBytes += count }
-            encoder.write(NIOAny(IOData.fileRegion(region)), promise: left)
+        file?.write(regions.dropLast(), to: encoder, as: { NIOAny(IOData.fileRegion($0)) }) { count in
+            sending.sentBytes += Int64(count)
         }
         if let last = regions.last { encoder.write(NIOAny(IOData.fileRegion(last)), promise: written) }
         encoder.flush()
