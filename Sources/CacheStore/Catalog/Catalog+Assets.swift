@@ -171,6 +171,20 @@ extension Catalog {
         }
     }
 
+    /// Returns the assets without bytes and without a pin that exceed `limit`, longest unread first; at most 10,000.
+    package func emptyAssets(beyond limit: Int) async throws(CacheError) -> [AssetID] {
+        try await read { db in
+            let rows = "FROM assets INDEXED BY assets_by_cached_bytes WHERE cached_bytes = 0 AND NOT is_pinned"
+            let count = try Int.fetchOne(
+                db, sql: "SELECT count(*) FROM (SELECT 1 \(rows) LIMIT ?)", arguments: [limit + 10_000])
+            let surplus = max(0, (count ?? 0) - limit)
+            guard surplus > 0 else { return [] }
+            return try Row.fetchAll(
+                db, sql: "SELECT id \(rows) ORDER BY last_access_at, id LIMIT ?", arguments: [surplus]
+            ).map { try RowCoding.assetID($0[0]) }
+        }
+    }
+
     /// Reads an asset's row, verifies its checksum, and reads its extents. Returns nil if the asset is unknown.
     static func storedAsset(_ id: AssetID, _ db: Database, _ secrets: SecretBox) throws -> StoredAsset? {
         let rows = try Row.fetchCursor(

@@ -293,6 +293,33 @@ import Testing
         }
     }
 
+    @Test("Assets without bytes have a total; the longest unread ones go, and none that is pinned")
+    func emptyAssetsHaveATotal() async throws {
+        let bench = try Bench()
+        let test = try bench.cache()
+        try await test.run { cache in
+            try await fetch(["a.mp4"], through: cache)
+            for number in 1...5 {
+                bench.upstream.serve("/\(number).mp4", LoopbackAsset(size: 0))
+                test.wallClock.advance(by: .seconds(1))
+                try await fetch(["\(number).mp4"], through: cache)
+            }
+            try await cache.context.commits.flush()
+            let before = try await keys(in: cache)
+            let first = try await cache.resolver.resolve(.mounted(origin: "media", path: "1.mp4", key: nil)).id
+            _ = try await cache.assets.patch(first, AssetPatch(isPinned: true))
+            try await cache.removeEmptyAssets(beyond: 2)
+            let after = try await keys(in: cache)
+
+            #expect(before == ["1", "2", "3", "4", "5", "a"].map { "/o/media/\($0).mp4" })
+            #expect(after == ["1", "4", "5", "a"].map { "/o/media/\($0).mp4" })
+        }
+    }
+
+    private func keys(in cache: AssetCache) async throws -> [String] {
+        try await cache.assets.page(AssetQuery()).items.map(\.record.key).sorted()
+    }
+
     @Test("The last user of an asset removes it if it has lost all bytes", arguments: [false, true])
     func anEmptiedAssetGoesWithItsLastUser(isFetchedAgain: Bool) async throws {
         let bench = try Bench()
