@@ -414,6 +414,8 @@ class Calls:
             expect(fill.origin == "demo" and fill.state == "running", "listFills: wrong fill")
             expect(self.call("getFill", fill.fill_id, kind="Fill").asset_id == fill.asset_id, "getFill: another asset")
             self.call("cancelFill", fill.fill_id, status=204)
+        # The fill ends after the call that cancels it.
+        self.until("the cancelled fill goes on", lambda: self.response("getFill", fill.fill_id).status_code != 200)
         self.refused("getFill", fill.fill_id, status=404, code="notFound")
 
     def held_read(self):

@@ -107,6 +107,11 @@ class Part:
         self.check(value, f"{sentence} (not within {seconds} s)")
         return value
 
+    def reaches(self, figure, expected, subject, seconds=20):
+        """Waits until a figure has its value: a response comes before it is counted."""
+        process.wait_until(lambda: figure() == expected, seconds)
+        return self.equal(figure(), expected, subject)
+
     def attempt(self, function, *arguments):
         """Calls a function; an exception is a failure. Returns whether it ended without one."""
         try:

@@ -77,8 +77,12 @@ import Testing
             }
             let forged = try certificates.client("forged", trusting: "authority")
             #expect(try await Self.statuses(service, forged, [requests[0]]) == [nil])
-            let names = Set(service.log.requests.filter { $0["path"] == Self.content }.compactMap { $0["token"] })
-            #expect(names == ["common", "named", "workload"])
+            // A line is written after its response was sent.
+            let areNamed = try await eventually {
+                let names = service.log.requests.filter { $0["path"] == Self.content }.compactMap { $0["token"] }
+                return Set(names) == ["common", "named", "workload"]
+            }
+            #expect(areNamed)
         }
     }
 

@@ -55,9 +55,12 @@ import Testing
                 }
             }
             #expect(try #require(answers).allSatisfy { $0.hasPrefix("HTTP/1.1 206") })
-            try await service.cache.context.commits.flush()
-            let hits = try await service.call("GET", "/v1/assets").json()["items"]?.array.first?["hits"]
-            #expect(hits == .integer(Int64(Self.count)))
+            let areCounted = try await eventually {
+                try await service.cache.context.commits.flush()
+                let hits = try await service.call("GET", "/v1/assets").json()["items"]?.array.first?["hits"]
+                return hits == .integer(Int64(Self.count))
+            }
+            #expect(areCounted)
         }
     }
 }

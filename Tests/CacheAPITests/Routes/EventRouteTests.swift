@@ -16,6 +16,12 @@ import Testing
         try await TestService.run { (service) async throws in
             service.upstream.serve("/a.mp4", LoopbackAsset(size: 1000))
             _ = try await service.call("GET", "/o/media/a.mp4")
+            // The fill can end after the response.
+            let hasEnded = try await eventually {
+                let list = try await service.call("GET", "/v1/events?topics=fills").json()
+                return list["items"]?.array.count == 2
+            }
+            #expect(hasEnded)
             let list = try await service.call("GET", "/v1/events?topics=fills").json()
             guard case .array(let events)? = list["items"] else { throw CacheError(.internal, "no list") }
             #expect(events.compactMap { $0["type"] } == ["started", "ended"])

@@ -49,6 +49,11 @@ import Testing
             service.upstream.serve("/a.mp4", LoopbackAsset(size: 300_000))
             for _ in 0..<4 { #expect(try await service.call("GET", "/o/media/a.mp4").status == 200) }
             let order: JSON = ["algorithms": ["lru", "s3fifo"], "capacities": [1_048_576, 33_554_432]]
+            // A read is recorded after its response was sent.
+            let areRecorded = try await eventually {
+                try await service.send("POST", "/v1/policy/simulations", order).json()["reads"] == 4
+            }
+            #expect(areRecorded)
             let simulations = try await service.send("POST", "/v1/policy/simulations", order).json()
             let curve = try await service.call("GET", "/v1/policy/curve?windowSeconds=60").json()
 
