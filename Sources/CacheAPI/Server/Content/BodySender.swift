@@ -136,7 +136,7 @@ final class BodySender {
         if burst < Self.maxBurst { return goOn() }
         burst = 0
         let here = NIOLoopBound(self, eventLoop: context.eventLoop)
-        context.eventLoop.execute { here.value.goOn() }
+        context.eventLoop.pause { here.value.goOn() }
     }
 
     /// Requests the next piece, unless one is being written.
