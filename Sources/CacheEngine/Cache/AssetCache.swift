@@ -284,6 +284,9 @@ package final class AssetCache: Sendable {
                 }
             }
             group.addTask { await self.every(.seconds(60), self.expire) }
+            group.addTask {
+                await self.every(.seconds(60)) { () async throws(CacheError) in try await self.removeEmptyAssets() }
+            }
             group.addTask { await self.every(.seconds(60), self.statistics.recordMinute) }
         }
     }
@@ -492,17 +495,22 @@ package final class AssetCache: Sendable {
                 telling: CacheError(.assetChanged, "The asset exceeded the maxIdle or maxAge of the policy."))
             context.counters.evicted(segments: idle.count, bytes: idle.reduce(0) { $0 + $1.cachedBytes })
         }
-        try await removeEmptyAssets()
     }
 
     /// Removes the longest unread of the assets without bytes and without users. They have no segments, so that no
     /// capacity limits them; reads of empty files can create any number of them.
-    func removeEmptyAssets(beyond limit: Int = 100_000) async throws(CacheError) {
-        try await context.commits.flush()  // their rows state bytes that have arrived
-        let surplus = try await context.store.catalog.emptyAssets(beyond: limit)
-        try await evictor.remove(
-            surplus.filter { !evictor.isInUse($0) }, because: .idle,
-            telling: CacheError(.assetChanged, "The asset had no bytes, and was one of too many."))
+    func removeEmptyAssets(beyond limit: Int = 100_000, atOnce count: Int = 10_000) async throws(CacheError) {
+        var last: [AssetID] = []
+        while true {
+            try await context.commits.flush()  // their rows state bytes that have arrived
+            let surplus = try await context.store.catalog.emptyAssets(beyond: limit, atMost: count)
+            // Assets that are in use, or that a purge is removing, stay for now.
+            guard !surplus.isEmpty, surplus != last else { return }
+            try await evictor.remove(
+                surplus.filter { !evictor.isInUse($0) }, because: .idle,
+                telling: CacheError(.assetChanged, "The asset had no bytes, and was one of too many."))
+            last = surplus
+        }
     }
 
     /// Removes expired assets before the policy selects victims; searches every five seconds at most.

@@ -171,12 +171,12 @@ extension Catalog {
         }
     }
 
-    /// Returns the assets without bytes and without a pin that exceed `limit`, longest unread first; at most 10,000.
-    package func emptyAssets(beyond limit: Int) async throws(CacheError) -> [AssetID] {
+    /// Returns the assets without bytes and without a pin that exceed `limit`, longest unread first; at most `most`.
+    package func emptyAssets(beyond limit: Int, atMost most: Int) async throws(CacheError) -> [AssetID] {
         try await read { db in
             let rows = "FROM assets INDEXED BY assets_by_cached_bytes WHERE cached_bytes = 0 AND NOT is_pinned"
             let count = try Int.fetchOne(
-                db, sql: "SELECT count(*) FROM (SELECT 1 \(rows) LIMIT ?)", arguments: [limit + 10_000])
+                db, sql: "SELECT count(*) FROM (SELECT 1 \(rows) LIMIT ?)", arguments: [limit + most])
             let surplus = max(0, (count ?? 0) - limit)
             guard surplus > 0 else { return [] }
             return try Row.fetchAll(

@@ -308,7 +308,7 @@ import Testing
             let before = try await keys(in: cache)
             let first = try await cache.resolver.resolve(.mounted(origin: "media", path: "1.mp4", key: nil)).id
             _ = try await cache.assets.patch(first, AssetPatch(isPinned: true))
-            try await cache.removeEmptyAssets(beyond: 2)
+            try await cache.removeEmptyAssets(beyond: 2, atOnce: 1)
             let after = try await keys(in: cache)
 
             #expect(before == ["1", "2", "3", "4", "5", "a"].map { "/o/media/\($0).mp4" })
