@@ -7,7 +7,6 @@ import json
 import os
 import pathlib
 import shutil
-import sqlite3
 import stat
 import subprocess
 import threading
@@ -154,17 +153,6 @@ class Service(Larder):
     def metric(self, name):
         lines = self.send("GET", "/metrics").body.decode().splitlines()
         return next((float(line.split()[1]) for line in lines if line.startswith(name + " ")), None)
-
-    @contextlib.contextmanager
-    def catalog(self):
-        """The catalog of a stopped service, or for reading."""
-        with contextlib.closing(sqlite3.connect(self.store / "catalog.sqlite", timeout=30)) as db:
-            with db:
-                yield db
-
-    def rows(self, query, *values):
-        with self.catalog() as db:
-            return db.execute(query, values).fetchall()
 
     def tool(self, name, *arguments):
         """Runs a command of the program with the configuration and the store; returns exit status and output."""

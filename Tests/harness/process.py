@@ -1,6 +1,7 @@
 """Processes of the test programs: Larder, nginx and other servers, each with a log file, on free ports of loopback."""
 
 import atexit
+import contextlib
 import os
 import pathlib
 import random
@@ -8,6 +9,7 @@ import resource
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -357,6 +359,20 @@ class Larder(Process):
                 return None
             items, cursor = items + reply.json["items"], reply.json["nextCursor"]
         return items
+
+    # The store
+
+    @contextlib.contextmanager
+    def catalog(self):
+        """The catalog of a stopped service, or for reading."""
+        with contextlib.closing(sqlite3.connect(self.store / "catalog.sqlite", timeout=30)) as db:
+            with db:
+                yield db
+
+    def rows(self, query, *values):
+        """The rows of the catalog that a query finds."""
+        with self.catalog() as db:
+            return db.execute(query, values).fetchall()
 
     def job(self, *items, **members):
         """Creates a job; its identifier."""
