@@ -10,6 +10,7 @@ Needs root, for the namespaces; all namespaces and files are removed at the end.
 """
 
 import concurrent.futures
+import json
 import os
 import pathlib
 import subprocess
@@ -21,7 +22,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import bench  # noqa: E402
 import programs  # noqa: E402
-from harness import checks, venv  # noqa: E402
+from harness import checks, process, venv  # noqa: E402
 from programs import CONNECT  # noqa: E402
 
 #: A read that waits for no silent address takes far less than this, also on a slow machine.
@@ -298,6 +299,23 @@ def mirror(stage):
         stage.check(base.count >= 2, "the base URL is not used again")
 
 
+def recovered(stage):
+    """A server that is silent at its first probe is probed again, also if no request is made meanwhile."""
+    stage.silent("10.77.0.2")
+    stage.upstream("10.77.0.11")
+    stage.dns.records.update({"media.test": ["10.77.0.2"], "mirror.test": ["10.77.0.11"]})
+    with stage.larder(None, "origins.media.mirrors=http://mirror.test") as larder:
+        stage.reads(larder, paths(2))
+
+        def failures():
+            origin = json.loads(bench.read(stage.network, larder.port, "/v1/origins/media").body)
+            return origin["addresses"][0]["resolved"][0]["lastFailure"]["count"]
+
+        stage.check(process.wait_until(lambda: failures() >= 2, 20), "no probe has failed")
+        base = stage.upstream("10.77.0.2")
+        stage.check(process.wait_until(lambda: base.count, 20), "the address is not probed again")
+
+
 def hedged(stage):
     """A hedge replaces a request whose connection is silent."""
     stage.upstream("10.77.0.2", keeps=False)
@@ -331,9 +349,9 @@ def local_cause(stage):
 
 CASES = [
     silent_one, silent_two, silent_ipv6, refused, ipv6_only, cname, slow_dns, failing_dns, moved_dead, moved_alive,
-    dead_one, dead_eight, slow_server, retried_reset, retried_mute, spread, mirror, hedged, local_cause,
+    dead_one, dead_eight, slow_server, retried_reset, retried_mute, spread, mirror, recovered, hedged, local_cause,
 ]  # fmt: skip
-BRIEF = [silent_one, silent_ipv6, refused, moved_dead, dead_eight, retried_reset, mirror, local_cause]
+BRIEF = [silent_one, silent_ipv6, refused, moved_dead, dead_eight, retried_reset, mirror, recovered, local_cause]
 
 
 def main():

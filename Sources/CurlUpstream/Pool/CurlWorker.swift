@@ -48,12 +48,13 @@ final class CurlWorker {
         while !isStopping {
             for command in commandQueue.collect() { obey(command) }
             guard !isStopping else { break }
-            // Worker 0 alone drives the queue's timers and the probes.
-            let due = index == 0 ? driveTimers() : nil
             if let connections = keep.change(running: exchanges.count, at: scheduler.now()) {
                 larder_multi_set_long(commandQueue.multi, CURLMOPT_MAXCONNECTS, connections)
             }
             turn()
+            // Worker 0 alone drives the queue's timers and the probes. After the turn, which can end a probe and thus sets
+            // the time of the next one.
+            let due = index == 0 ? driveTimers() : nil
             let wait = Int32(clamping: milliseconds(until: due))
             curl_multi_poll(commandQueue.multi, nil, 0, wait, nil)
         }

@@ -75,7 +75,10 @@ package final class CurlWorkerPool: Upstream {
     }
 
     package func isFailing(_ url: String) -> Bool {
-        Self.server(of: url).map { scheduler.addresses.isFailing($0) } ?? false
+        guard let server = Self.server(of: url), scheduler.addresses.isFailing(server) else { return false }
+        // Its addresses may be probed from now on.
+        scheduler.wake()
+        return true
     }
 
     package func addresses(of url: String) -> [AddressFigures] {
