@@ -51,7 +51,8 @@ package struct PathPrefix: Hashable, Sendable {
 
     /// Nil unless `decoded` are the bytes of a prefix.
     package init?(decoded: [UInt8]) {
-        guard decoded.count <= Self.sizeLimit, let path = ContentPath(Self.encoded(decoded)), path.decoded == decoded
+        guard decoded.count <= Self.sizeLimit, let path = ContentPath(PercentEncoding.encoded(decoded, keeping: "/")),
+            path.decoded == decoded
         else { return nil }
         self.decoded = decoded
     }
@@ -60,17 +61,5 @@ package struct PathPrefix: Hashable, Sendable {
     package func covers(_ path: ContentPath) -> Bool { path.decoded.starts(with: decoded) }
 
     /// The prefix as a query value or path: only unreserved characters and slashes are unencoded.
-    package var encoded: String { Self.encoded(decoded) }
-
-    private static func encoded(_ bytes: [UInt8]) -> String {
-        var text: [UInt8] = []
-        for byte in bytes {
-            if FieldText.isLetter(byte) || FieldText.isDigit(byte) || "/-._~".utf8.contains(byte) {
-                text.append(byte)
-            } else {
-                text += "%\(byte.hexDigits.uppercased())".utf8
-            }
-        }
-        return String(decoding: text, as: UTF8.self)
-    }
+    package var encoded: String { PercentEncoding.encoded(decoded, keeping: "/") }
 }

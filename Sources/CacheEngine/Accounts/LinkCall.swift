@@ -58,7 +58,7 @@ struct LinkCall {
         guard let template = resolution.url else { throw CacheError(.internal, "The origin has no resolve.url.") }
         let path = try Self.path(of: target, over: upstreams)
         var request = upstreams.request(to: target, priority: .live)
-        request.url = template.replacing("{path}", with: URIEncoding.encode(path.utf8, keeping: "/"))
+        request.url = template.replacing("{path}", with: PercentEncoding.encoded(path.utf8, keeping: "/"))
         request.method = resolution.method == .get ? .get : .post
         // The limit of the origin, apart from its content.
         request.originName = target.originName + " (links)"

@@ -22,7 +22,7 @@ struct FolderCall {
         if template == "{cursor}", let place {
             request.url = try checked(place, first, values)
         } else {
-            request.url = values.filled(template) { URIEncoding.encode($0.utf8, keeping: "/") }
+            request.url = values.filled(template) { PercentEncoding.encoded($0.utf8, keeping: "/") }
         }
         request.method = settings.method == .get ? .get : .post
         request.originName = target.originName + " (links)"  // the limit of the origin, apart from its content
@@ -41,7 +41,7 @@ struct FolderCall {
         _ next: String, _ first: String, _ values: FolderListing.Values
     ) throws(CacheError) -> String {
         let client = upstreams.client
-        let call = try client.parse(url: values.filled(first) { URIEncoding.encode($0.utf8, keeping: "/") })
+        let call = try client.parse(url: values.filled(first) { PercentEncoding.encoded($0.utf8, keeping: "/") })
         guard let url = try? client.parse(url: next), url.isSameHost(as: call) else {
             throw CacheError(
                 .upstreamForbidden,

@@ -154,10 +154,10 @@ package struct UpstreamLister: Sendable {
         var call = upstreams.request(to: target, priority: .live)
         if format == .s3 {
             let folder = try bucketFolder(of: target)
-            let token = request.cursor.map { "&continuation-token=" + URIEncoding.encode($0.utf8) } ?? ""
+            let token = request.cursor.map { "&continuation-token=" + PercentEncoding.encoded($0.utf8) } ?? ""
             call.url =
                 folder.bucket + "?delimiter=%2F&list-type=2&max-keys=\(min(request.limit, 1000))"
-                + "&prefix=" + URIEncoding.encode(folder.prefix.utf8) + token
+                + "&prefix=" + PercentEncoding.encoded(folder.prefix.utf8) + token
         } else if format == .webdav {
             call.method = .propfind
             call.headers.set("Depth", "1")

@@ -27,7 +27,7 @@ final class JobWatch {
 
     private var state: JobState? { last.flatMap { JobState(rawValue: $0.state) } }
 
-    private var path: String { "/v1/jobs/" + ServiceRequest.encoded(identifier) }
+    private var path: String { "/v1/jobs/" + PercentEncoding.encoded(identifier) }
 
     /// Blocks until the job has ended, and prints its outcome. Throws `ExitCode(1)` unless it succeeded. If the wait
     /// ends before the job, prints the calls for the job.

@@ -21,7 +21,7 @@ struct ServiceRequest: Hashable {
 
     init(_ method: Method, _ path: String, query: [(name: String, value: String?)] = [], body: JSON? = nil) {
         self.method = method
-        let fields = query.compactMap { name, value in value.map { "\(name)=\(Self.encoded($0))" } }
+        let fields = query.compactMap { name, value in value.map { "\(name)=\(PercentEncoding.encoded($0))" } }
         target = path + (fields.isEmpty ? "" : "?" + fields.joined(separator: "&"))
         self.body = body?.text
     }
@@ -32,17 +32,5 @@ struct ServiceRequest: Hashable {
         request.isStream = true
         request.timeout = nil
         return request
-    }
-
-    /// `text` with every byte encoded that is not unreserved (RFC 3986 §2.3), for a path segment or a query value.
-    static func encoded(_ text: String) -> String {
-        text.utf8.reduce(into: "") { encoded, byte in
-            if FieldText.isLetter(byte) || FieldText.isDigit(byte) || "-._~".utf8.contains(byte) {
-                encoded.unicodeScalars.append(Unicode.Scalar(byte))
-            } else {
-                let digits = String(byte, radix: 16, uppercase: true)
-                encoded += (byte < 16 ? "%0" : "%") + digits
-            }
-        }
     }
 }

@@ -92,7 +92,7 @@ private enum JobChange {
     static let needs = ["PATCH /v1/jobs/{jobId}"]
 
     static func send(_ body: JSON, to job: String, _ client: ServiceClient) throws -> APIDocument<JobDocument> {
-        try client.document(ServiceRequest(.patch, "/v1/jobs/" + ServiceRequest.encoded(job), body: body))
+        try client.document(ServiceRequest(.patch, "/v1/jobs/" + PercentEncoding.encoded(job), body: body))
     }
 }
 

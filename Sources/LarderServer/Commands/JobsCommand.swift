@@ -54,7 +54,7 @@ struct JobsListCommand: ClientCommand {
 
     /// In JSON the document of the job and, with `--items`, the pages of its items.
     private func show(_ job: String, _ client: ServiceClient) throws {
-        let path = "/v1/jobs/" + ServiceRequest.encoded(job)
+        let path = "/v1/jobs/" + PercentEncoding.encoded(job)
         let document: APIDocument<JobDocument> = try client.document(ServiceRequest(.get, path))
         say(service.json ? document.text : JobReport(document.value, at: SystemWallClock().now()).text)
         guard items || !service.json && JobReport.needsAttention(document.value) else { return }
@@ -83,7 +83,7 @@ struct JobsCancelCommand: ClientCommand {
     var named: NamedObject? { .job(job) }
 
     func perform(_ client: ServiceClient) throws {
-        let path = "/v1/jobs/" + ServiceRequest.encoded(job)
+        let path = "/v1/jobs/" + PercentEncoding.encoded(job)
         let document: APIDocument<JobDocument> = try client.document(ServiceRequest(.delete, path))
         if service.json { say(document.text) }
         let (isEnded, outcome) = (JobReport.isFinished(document.value), JobReport.outcome(of: document.value))
@@ -111,7 +111,7 @@ struct JobsRetryCommand: ClientCommand {
     var named: NamedObject? { .job(job) }
 
     func perform(_ client: ServiceClient) throws {
-        let path = "/v1/jobs/" + ServiceRequest.encoded(job)
+        let path = "/v1/jobs/" + PercentEncoding.encoded(job)
         let present: APIDocument<JobDocument> = try client.document(ServiceRequest(.get, path))
         guard present.value.state != JobState.succeeded.rawValue else {
             if service.json { say(present.text) }

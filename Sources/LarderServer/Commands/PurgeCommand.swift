@@ -66,7 +66,7 @@ struct PurgeCommand: ClientCommand {
             ServiceRequest(.post, "/v1/purges", body: body))
         let assets = report.value.assets
         guard let plan = report.value.planId else { throw ClientError.malformed(from: "\(client.address)") }
-        let path = "/v1/purges/" + ServiceRequest.encoded(plan)
+        let path = "/v1/purges/" + PercentEncoding.encoded(plan)
         if service.json { say(report.text) } else { try show(report.value, client.document(.init(.get, path)).value) }
         guard assets > 0 else {
             if !service.json, let hint = report.value.hint { StandardError.write(hint + "\n") }

@@ -10,7 +10,7 @@ struct SchedulesCommand: AsyncParsableCommand {
         subcommands: [SchedulesListCommand.self, SchedulesSetCommand.self, SchedulesDeleteCommand.self],
         defaultSubcommand: SchedulesListCommand.self)
 
-    static func path(_ name: String) -> String { "/v1/schedules/" + ServiceRequest.encoded(name) }
+    static func path(_ name: String) -> String { "/v1/schedules/" + PercentEncoding.encoded(name) }
 }
 
 /// `larder schedules [list]`: lists the schedules, or shows one.

@@ -18,8 +18,7 @@ struct MP4FourCC: Hashable, Sendable, ExpressibleByStringLiteral, CustomStringCo
     /// One byte as text: the character if it is printable ASCII, otherwise `\xNN`.
     static func text(of byte: UInt8) -> String {
         if (0x20..<0x7F).contains(byte) { return String(UnicodeScalar(byte)) }
-        let digits = String(byte, radix: 16)
-        return "\\x" + (digits.count < 2 ? "0" : "") + digits
+        return "\\x" + byte.hexDigits
     }
 }
 

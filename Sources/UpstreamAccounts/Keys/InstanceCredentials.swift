@@ -42,7 +42,7 @@ struct InstanceCredentials: Sendable {
         guard let role = String(decoding: listing, as: UTF8.self).split(whereSeparator: \.isNewline).first,
             !role.utf8.isEmpty, role.utf8.count <= 128, role != ".", role != ".."
         else { throw CacheError(.upstreamProtocol, "The instance has no role; attach an instance profile.") }
-        let document = try await get(Self.rolePath + URIEncoding.encode(role), from: url)
+        let document = try await get(Self.rolePath + PercentEncoding.encoded(role), from: url)
         return try MetadataKeys.parse(document, from: "instance metadata service", exchange: exchange)
     }
 

@@ -50,7 +50,7 @@ struct TokenEndpoint: Sendable {
 
     /// The value of `Authorization`: ID and secret are form-encoded first (RFC 6749 §2.3.1).
     private static func basic(_ id: String, _ secret: String) -> String {
-        let pair = URIEncoding.encode(id) + ":" + URIEncoding.encode(secret)
+        let pair = PercentEncoding.encoded(id) + ":" + PercentEncoding.encoded(secret)
         let text = Base64URL.encode(pair.utf8).map { $0 == "-" ? "+" : $0 == "_" ? "/" : $0 }
         return "Basic " + String(text) + String(repeating: "=", count: (4 - text.count % 4) % 4)
     }

@@ -61,7 +61,7 @@ struct SignatureV4 {
 
     /// The canonical form of a request.
     func canonical(_ request: Request) -> String {
-        let path = isS3 ? request.path : URIEncoding.encode(Self.normalized(request.path).utf8, keeping: "/")
+        let path = isS3 ? request.path : PercentEncoding.encoded(Self.normalized(request.path).utf8, keeping: "/")
         return [
             request.method, path, request.query.canonical, Self.canonical(request.headers),
             Self.names(of: request.headers), request.payload.text,

@@ -1,3 +1,5 @@
+import CacheCore
+
 /// A body of the type `application/x-www-form-urlencoded`.
 struct FormBody {
     static let type = "application/x-www-form-urlencoded"
@@ -8,7 +10,7 @@ struct FormBody {
     init(_ fields: [(name: String, value: String?)]) {
         for (name, value) in fields {
             guard let value else { continue }
-            text += (text.isEmpty ? "" : "&") + URIEncoding.encode(name) + "=" + URIEncoding.encode(value)
+            text += (text.isEmpty ? "" : "&") + PercentEncoding.encoded(name) + "=" + PercentEncoding.encoded(value)
         }
     }
 

@@ -174,6 +174,6 @@ import Testing
         let request = ServiceRequest(.get, "/v1/assets", query: [("prefix", "/o/a b&c"), ("tag", nil), ("state", "é")])
 
         #expect(request.target == "/v1/assets?prefix=%2Fo%2Fa%20b%26c&state=%C3%A9")
-        #expect(ServiceRequest.encoded("../x\n") == "..%2Fx%0A")
+        #expect(PercentEncoding.encoded("../x\n") == "..%2Fx%0A")
     }
 }

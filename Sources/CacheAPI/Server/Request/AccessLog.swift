@@ -224,8 +224,7 @@ extension AccessLog.Line {
             if (0x20...0x7E).contains(byte), byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") {
                 quoted.unicodeScalars.append(Unicode.Scalar(byte))
             } else {
-                let digits = String(byte, radix: 16, uppercase: true)
-                quoted += "\\x" + (digits.utf8.count < 2 ? "0" : "") + digits
+                quoted += "\\x" + byte.hexDigits.uppercased()
             }
         }
         return quoted + "\""

@@ -65,6 +65,19 @@ package enum PercentEncoding {
         return String(decoding: text, as: UTF8.self)
     }
 
+    /// The bytes with all of them encoded that are neither unreserved (RFC 3986 §2.3) nor among `kept`, as in a path
+    /// segment or a query value.
+    package static func encoded(_ bytes: some Sequence<UInt8>, keeping kept: StaticString = "") -> String {
+        var text: [UInt8] = []
+        kept.withUTF8Buffer { kept in
+            for byte in bytes { append(byte, to: &text, plain: unreservedBytes[Int(byte)] || kept.contains(byte)) }
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// A path segment or a query value, with all bytes encoded that are not unreserved.
+    package static func encoded(_ text: some StringProtocol) -> String { encoded(text.utf8) }
+
     /// The decoded bytes of `text`; the `%` of an incomplete escape is kept.
     package static func decoded(_ text: some StringProtocol) -> [UInt8] {
         var decoded: [UInt8] = []

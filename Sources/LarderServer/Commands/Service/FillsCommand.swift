@@ -63,7 +63,7 @@ struct FillsStopCommand: ClientCommand {
     var needs: [String] { ["DELETE /v1/fills/{fillId}"] }
 
     func perform(_ client: ServiceClient) throws {
-        try client.send(ServiceRequest(.delete, "/v1/fills/" + ServiceRequest.encoded(fill)))
+        try client.send(ServiceRequest(.delete, "/v1/fills/" + PercentEncoding.encoded(fill)))
         if !service.json { say("The transfer \(fill) is stopped.") }
     }
 }

@@ -11,7 +11,7 @@ struct OriginsCommand: AsyncParsableCommand {
         ],
         defaultSubcommand: OriginsListCommand.self)
 
-    static func path(_ name: String) -> String { "/v1/origins/" + ServiceRequest.encoded(name) }
+    static func path(_ name: String) -> String { "/v1/origins/" + PercentEncoding.encoded(name) }
 }
 
 /// `larder origins [list]`: lists the origins with the state of their servers, or shows the settings of one.

@@ -145,7 +145,7 @@ struct TailCommand: ClientCommand {
     func perform(_ client: ServiceClient) throws {
         Interruption.catchSignals()
         let query = conditions.query.compactMap { name, value in
-            value.map { "&\(name)=\(ServiceRequest.encoded($0))" }
+            value.map { "&\(name)=\(PercentEncoding.encoded($0))" }
         }
         let request = ServiceRequest.events("/v1/events?topics=requests" + query.joined())
         do {

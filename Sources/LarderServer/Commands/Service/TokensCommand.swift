@@ -112,7 +112,7 @@ struct TokenRevokeCommand: ClientCommand {
 
 /// The text of tokens.
 private enum TokenReport {
-    static func path(_ id: String) -> String { "/v1/tokens/" + ServiceRequest.encoded(id) }
+    static func path(_ id: String) -> String { "/v1/tokens/" + PercentEncoding.encoded(id) }
 
     static let output = ListOutput<TokenDocument>(
         noun: "token",
