@@ -45,9 +45,10 @@ class Files(Upstream):
         super().__init__()
 
     def hold(self, name):
-        """Holds the responses for a file after their content is chosen; returns the gate."""
-        self.gates[name] = threading.Event()
-        return self.gates[name]
+        """Holds the responses for a file after their content is chosen; returns the gate, whose `reached` is set then."""
+        self.gates[name] = gate = threading.Event()
+        gate.reached = threading.Event()
+        return gate
 
     def release(self, gate):
         self.gates = {name: each for name, each in self.gates.items() if each is not gate}
@@ -67,6 +68,7 @@ class Files(Upstream):
             cache_control="max-age=86400",
         )  # fmt: skip
         if gate is not None:
+            gate.reached.set()
             gate.wait(process.LIMIT)
         return whole
 
@@ -503,7 +505,7 @@ class Test:
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             old = self.upstream.body("/opening.mp4")
             first = pool.submit(self.fleet[1].send, "GET", "/o/media/opening.mp4")
-            part.eventually(lambda: any(each.name == "/opening.mp4" for each in list(self.upstream.requests)), "no request")
+            part(gate.reached.wait(process.LIMIT), "no request")
             self.upstream.version += 1
             done = self.purge(self.fleet[2], prefix="/o/media/opening").json.get("fleet", {})
             part.equal(done.get("complete"), True, "the completion")

@@ -72,6 +72,12 @@ def directory(name):
     return place
 
 
+def shown(value, most=400):
+    """A value for the message of a check: a body can have megabytes."""
+    text = repr(value)
+    return text if len(text) <= most else f"{text[:most]}… ({len(text)} characters)"
+
+
 def reason_of(error):
     """The text of an exception as a failure."""
     if isinstance(error, (Broken, process.NotStarted)):
@@ -99,7 +105,7 @@ class Part:
     __call__ = check
 
     def equal(self, found, expected, subject):
-        return self.check(found == expected, f"{subject} is {found!r} instead of {expected!r}")
+        return self.check(found == expected, f"{subject} is {shown(found)} instead of {shown(expected)}")
 
     def eventually(self, condition, sentence, seconds=20, pause=0.02):
         """Waits until a condition holds; returns its last value."""

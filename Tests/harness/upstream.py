@@ -6,6 +6,7 @@ subclass of `Upstream` with a method `answer(request)` returns the `Answer` or t
 """
 
 import functools
+import os
 import random
 import socket
 import struct
@@ -25,6 +26,8 @@ PATTERNS = {}
 #: Bytes of a body that are written at once, so that a closed connection ends a transfer early.
 PIECE = 256 << 10
 NO_BODY = (204, 304)
+#: Seconds from a request to its answer: reveals checks that take a request for an answer.
+DELAY = float(os.environ.get("ANSWER_DELAY", "0"))
 REASONS = {
     200: "OK", 204: "No Content", 205: "Reset Content", 206: "Partial Content", 301: "Moved Permanently", 302: "Found",
     304: "Not Modified", 307: "Temporary Redirect", 308: "Permanent Redirect", 401: "Unauthorized", 403: "Forbidden",
@@ -491,6 +494,7 @@ class Upstream:
         connection.request = request = self.note(connection, *parts)
         connection.is_busy = True
         self.gate.wait(60)
+        self.ended.wait(DELAY)
         try:
             self.next_handler()(request, connection)
         except OSError:
