@@ -59,7 +59,7 @@ package final class EtcdClient: Sendable {
         if let token { request.originHeaders = ["Authorization": token] }
         let exchange = BufferedExchange(bodyLimit: Self.bodyLimit)
         _ = upstream.start(request, delivering: exchange)
-        await withCheckedContinuation { continuation in exchange.whenEnded { _ in continuation.resume() } }
+        _ = await exchange.outcome()
     }
 
     /// Follows the changes of the keys with this prefix until the stream ends, and then throws. `changed` is called for the

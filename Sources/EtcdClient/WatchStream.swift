@@ -3,14 +3,9 @@ import CacheCore
 /// A stream of etcd's JSON gateway: one document per line. The documents are not read, because a change is the reason for
 /// reading the present state.
 final class WatchStream: TransferDelegate, ByteSink {
-    private struct State {
-        var end: TransferEnd?
-        var waiter: CheckedContinuation<TransferEnd, Never>?
-    }
-
     private let changed: @Sendable () -> Void
-    /// Guards the end and the waiter.
-    private let state = OrderedMutex(.leaf, State())
+    /// Nil until the transfer has ended.
+    private let end = AsyncCondition<TransferEnd?>(nil)
 
     private init(changed: @escaping @Sendable () -> Void) { self.changed = changed }
 
@@ -21,7 +16,7 @@ final class WatchStream: TransferDelegate, ByteSink {
         let stream = WatchStream(changed: changed)
         let transfer = upstream.start(request, delivering: stream)
         let end = await withTaskCancellationHandler {
-            await withCheckedContinuation { stream.wait($0) }
+            await stream.end.value { $0 }
         } onCancel: {
             transfer.cancel()
         }
@@ -42,20 +37,5 @@ final class WatchStream: TransferDelegate, ByteSink {
         if bytes.contains(UInt8(ascii: "\n")) { changed() }
     }
 
-    func ended(_ end: TransferEnd) {
-        let waiter = state.withLock { state in
-            state.end = end
-            defer { state.waiter = nil }
-            return state.waiter
-        }
-        waiter?.resume(returning: end)
-    }
-
-    private func wait(_ waiter: CheckedContinuation<TransferEnd, Never>) {
-        let end = state.withLock { state in
-            if state.end == nil { state.waiter = waiter }
-            return state.end
-        }
-        if let end { waiter.resume(returning: end) }
-    }
+    func ended(_ end: TransferEnd) { self.end.change { $0 = end } }
 }

@@ -5,7 +5,6 @@ import CacheTestKit
 import CacheTracing
 import Logging
 import ServiceLifecycle
-import Synchronization
 import Testing
 
 /// Test fixture: the whole service on a loopback port, with real sockets, store and upstream.
@@ -120,59 +119,7 @@ struct TestService: Sendable {
     }
 }
 
-/// Records log lines, and lets a test wait for a line.
-final class LogRecord: Sendable {
-    /// Log handler that appends lines to the record.
-    private struct Handler: LogHandler {
-        let record: LogRecord
-        var logLevel = Logger.Level.info
-        var metadata: Logger.Metadata = [:]
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) {
-            let fields = (event.metadata ?? [:]).mapValues { "\($0)" }
-            record.add(fields.merging(["message": "\(event.message)"]) { $1 })
-        }
-    }
-
-    /// Recorded lines, and tests that wait for a line.
-    private struct State {
-        var lines: [[String: String]] = []
-        var waiters:
-            [(condition: @Sendable ([String: String]) -> Bool, continuation: CheckedContinuation<Void, Never>)] =
-                []
-    }
-
-    private let state = Mutex(State())
-
-    var logger: Logger { Logger(label: "test") { _ in Handler(record: self) } }
-    var lines: [[String: String]] { state.withLock { $0.lines } }
-    var requests: [[String: String]] { state.withLock { $0.lines.filter { $0["message"] == "request" } } }
-
-    /// Waits for a line that meets `condition`, and returns it.
-    func line(_ condition: @escaping @Sendable ([String: String]) -> Bool) async -> [String: String]? {
-        await withCheckedContinuation { continuation in
-            let isThere = state.withLock { state in
-                if state.lines.contains(where: condition) { return true }
-                state.waiters.append((condition, continuation))
-                return false
-            }
-            if isThere { continuation.resume() }
-        }
-        return state.withLock { $0.lines.first(where: condition) }
-    }
-
-    private func add(_ line: [String: String]) {
-        let met = state.withLock { state in
-            state.lines.append(line)
-            let met = state.waiters.filter { $0.condition(line) }
-            state.waiters.removeAll { $0.condition(line) }
-            return met
-        }
-        for waiter in met { waiter.continuation.resume() }
-    }
+extension LogRecord {
+    /// The lines of requests.
+    var requests: [Line] { lines.filter { $0["message"] == "request" } }
 }

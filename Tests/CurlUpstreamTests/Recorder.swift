@@ -1,13 +1,12 @@
 import CacheCore
 import CacheTestKit
 import Logging
-import Synchronization
 
 @testable import CurlUpstream
 
 /// Transfer delegate and byte sink that records all callbacks.
 final class Recorder: TransferDelegate, ByteSink {
-    /// Recorded callbacks, and tests that wait for a condition.
+    /// Recorded callbacks.
     struct State {
         var heads: [UpstreamHead] = []
         var bytes: [UInt8] = []
@@ -15,10 +14,9 @@ final class Recorder: TransferDelegate, ByteSink {
         var progress: [Int64] = []
         var ends: [TransferEnd] = []
         var calls: [String] = []
-        var waiters: [(condition: @Sendable (State) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
     }
 
-    private let state = Mutex(State())
+    private let recorded = AsyncCondition(State())
     private let verdict: @Sendable (Recorder, UpstreamHead) -> HeadVerdict
     private let onWrite: @Sendable (Int) throws(CacheError) -> Void
     private let onEnd: @Sendable () -> Void
@@ -43,12 +41,12 @@ final class Recorder: TransferDelegate, ByteSink {
     }
 
     func started() throws(CacheError) {
-        update { $0.calls.append("started") }
+        recorded.change { $0.calls.append("started") }
         try onStart()
     }
 
     func began(_ head: UpstreamHead) -> HeadVerdict {
-        update {
+        recorded.change {
             $0.heads.append(head)
             $0.calls.append("began")
         }
@@ -58,14 +56,14 @@ final class Recorder: TransferDelegate, ByteSink {
     func write(_ bytes: UnsafeRawBufferPointer) throws(CacheError) {
         try onWrite(bytes.count)
         let copy = Array(bytes)
-        update {
+        recorded.change {
             $0.bytes += copy
             $0.writes.append(copy.count)
         }
     }
 
     func progressed(to total: Int64) {
-        update {
+        recorded.change {
             $0.progress.append(total)
             $0.calls.append("progressed")
         }
@@ -73,49 +71,30 @@ final class Recorder: TransferDelegate, ByteSink {
 
     func ended(_ end: TransferEnd) {
         onEnd()
-        update {
+        recorded.change {
             $0.ends.append(end)
             $0.calls.append("ended")
         }
     }
 
-    var bytes: [UInt8] { state.withLock { $0.bytes } }
-    var writes: [Int] { state.withLock { $0.writes } }
-    var progress: [Int64] { state.withLock { $0.progress } }
-    var calls: [String] { state.withLock { $0.calls } }
-    var ends: [TransferEnd] { state.withLock { $0.ends } }
-    var head: UpstreamHead? { state.withLock { $0.heads.first } }
-    var headCount: Int { state.withLock { $0.heads.count } }
+    var bytes: [UInt8] { recorded.state.bytes }
+    var writes: [Int] { recorded.state.writes }
+    var progress: [Int64] { recorded.state.progress }
+    var calls: [String] { recorded.state.calls }
+    var ends: [TransferEnd] { recorded.state.ends }
+    var head: UpstreamHead? { recorded.state.heads.first }
+    var headCount: Int { recorded.state.heads.count }
 
     /// Waits for the end of the transfer and returns it.
     func end() async -> TransferEnd {
-        await wait { !$0.ends.isEmpty }
-        return ends.first ?? TransferEnd()
+        await recorded.value { $0.ends.first }
     }
 
     /// Waits for the end of the transfer and returns its error code; nil after a success.
     func failure() async -> CacheError.Code? { await end().error?.code }
 
     func wait(until condition: @escaping @Sendable (State) -> Bool) async {
-        await withCheckedContinuation { continuation in
-            let isMet = state.withLock { state in
-                if condition(state) { return true }
-                state.waiters.append((condition, continuation))
-                return false
-            }
-            if isMet { continuation.resume() }
-        }
-    }
-
-    private func update(_ change: (inout sending State) -> Void) {
-        let woken = state.withLock { state in
-            change(&state)
-            let snapshot = state
-            let met = snapshot.waiters.filter { $0.condition(snapshot) }.map(\.continuation)
-            state.waiters.removeAll { $0.condition(snapshot) }
-            return met
-        }
-        for continuation in woken { continuation.resume() }
+        await recorded.value { condition($0) ? () : nil }
     }
 }
 

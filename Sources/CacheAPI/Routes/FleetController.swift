@@ -67,7 +67,7 @@ struct FleetController: Controller {
             try json.decode(NodeItemRequest.self, isStrict: false)
         }
         guard let budgets = context.budgets else { throw CacheError(.internal, "The request has no budget.") }
-        let (run, clock, ends) = (try cache.jobs.run(order), clock, [context.presence, budgets.feed.shutdown])
+        let (run, clock, ends) = (try cache.jobs.run(order), clock, [context.disconnection, budgets.feed.shutdown])
         return Response(
             status: .ok, headers: [.contentType: "application/x-ndjson", .cacheControl: "no-store"],
             body: .stream { writer in
@@ -77,7 +77,7 @@ struct FleetController: Controller {
                     }
                     for end in ends {
                         group.addTask {
-                            await end.gone()
+                            await end.wait()
                             run.stop()
                         }
                     }

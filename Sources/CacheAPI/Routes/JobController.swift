@@ -90,7 +90,7 @@ struct JobController: Controller {
         guard var intake else { throw CacheError(.internal, "The lines of a job have no end.") }
         guard !lines.isDryRun else {
             if let refusal = context.bodyClaim?.grow(by: UpstreamLister.bodyLimit) { throw RefusedBody(refusal).error }
-            let plan = try await whileClientStays(context.presence) { [intake] () async throws(CacheError) in
+            let plan = try await whileClientStays(context.disconnection) { [intake] () async throws(CacheError) in
                 try await intake.plan()
             }
             return .json(JobPlanDocument(plan))
@@ -121,7 +121,7 @@ struct JobController: Controller {
         {
             throw RefusedBody(refusal).error
         }
-        let plan = try await whileClientStays(context.presence) { () async throws(CacheError) in
+        let plan = try await whileClientStays(context.disconnection) { () async throws(CacheError) in
             try await jobs.plan(order)
         }
         return .json(JobPlanDocument(plan))
@@ -155,7 +155,7 @@ struct JobController: Controller {
         _ id: String, within wait: Duration, _ context: APIContext
     ) async throws -> JobSnapshot? {
         let events = try await jobs.events(id)
-        return try await whileClientStays(context.presence) { [clock] in
+        return try await whileClientStays(context.disconnection) { [clock] in
             try await withThrowingTaskGroup(of: JobSnapshot?.self) { group in
                 group.addTask { await events.first { $0.record.state.isFinished } }
                 group.addTask {

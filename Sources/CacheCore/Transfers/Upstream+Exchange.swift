@@ -62,9 +62,7 @@ extension Upstream {
         let exchange = BufferedExchange(bodyLimit: bodyLimit)
         let transfer = start(request, delivering: exchange)
         return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                exchange.whenEnded { continuation.resume(returning: $0) }
-            }
+            await exchange.outcome()
         } onCancel: {
             transfer.cancel()
         }
@@ -104,6 +102,11 @@ package final class BufferedExchange: TransferDelegate, ByteSink {
     /// Calls `report` once when the transfer has ended: at once if it has, otherwise on the thread of the upstream
     /// client. At most one call.
     package func whenEnded(_ report: @escaping @Sendable (Outcome) -> Void) { update { $0.report = report } }
+
+    /// Waits for the end of the transfer. Cancellation of the task has no effect. Instead of ``whenEnded(_:)``.
+    package func outcome() async -> Outcome {
+        await withCheckedContinuation { continuation in whenEnded { continuation.resume(returning: $0) } }
+    }
 
     package func began(_ head: UpstreamHead) -> HeadVerdict {
         state.withLock { $0.head = head }

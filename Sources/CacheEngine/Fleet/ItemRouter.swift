@@ -54,8 +54,6 @@ private final class LineStream: TransferDelegate, ByteSink {
         var line: [UInt8] = []
         var last: NodeItemLine?
         var refusal: CacheError?
-        var end: TransferEnd?
-        var waiter: CheckedContinuation<TransferEnd, Never>?
     }
 
     /// The largest line: the files of a large playlist.
@@ -63,6 +61,8 @@ private final class LineStream: TransferDelegate, ByteSink {
 
     private let report: @Sendable (PrefetchSchedule.Progress) -> Void
     private let state = OrderedMutex(.leaf, State())
+    /// Nil until the transfer has ended.
+    private let end = AsyncCondition<TransferEnd?>(nil)
 
     init(reportingTo report: @escaping @Sendable (PrefetchSchedule.Progress) -> Void) { self.report = report }
 
@@ -71,15 +71,8 @@ private final class LineStream: TransferDelegate, ByteSink {
     /// The error of a response that says that a repetition is useless; nil: another one.
     var refusal: CacheError? { state.withLock(\.refusal) }
 
-    func end() async -> TransferEnd {
-        await withCheckedContinuation { waiter in
-            let end = state.withLock { state in
-                if state.end == nil { state.waiter = waiter }
-                return state.end
-            }
-            if let end { waiter.resume(returning: end) }
-        }
-    }
+    /// Waits for the end of the transfer.
+    func end() async -> TransferEnd { await end.value { $0 } }
 
     func began(_ head: UpstreamHead) -> HeadVerdict {
         guard head.status != 200 else { return .store(into: self, limit: nil) }
@@ -109,14 +102,7 @@ private final class LineStream: TransferDelegate, ByteSink {
         }
     }
 
-    func ended(_ end: TransferEnd) {
-        let waiter = state.withLock { state in
-            state.end = end
-            defer { state.waiter = nil }
-            return state.waiter
-        }
-        waiter?.resume(returning: end)
-    }
+    func ended(_ end: TransferEnd) { self.end.change { $0 = end } }
 }
 
 extension FleetJobs {

@@ -5,39 +5,28 @@ final class ExportSignal: Sendable {
     /// The event that a wait ends with. A stop ends all waits.
     enum Event { case batch, stop }
 
-    private struct State {
+    private struct State: Sendable {
         var isBatchReady = false
         /// The time since the stop; nil before.
         var sinceStop: (@Sendable () -> Duration)?
-        var waiters: [Int: (event: Event, continuation: CheckedContinuation<Void, Never>)] = [:]
-        var nextWaiter = 0
     }
 
-    /// Guards the state. Continuations are resumed outside the lock.
-    private let state = OrderedMutex(.leaf, State())
+    private let state = AsyncCondition(State())
 
     /// Ends the waits for a batch, or the next one.
-    func batchIsReady() {
-        resume { state in
-            state.isBatchReady = true
-            return { $0 == .batch }
-        }
-    }
+    func batchIsReady() { state.change { $0.isBatchReady = true } }
 
     /// Ends all waits; `stopwatch` measures the time since the stop. Further calls have no effect.
     func stop(_ stopwatch: @escaping @Sendable () -> Duration) {
-        resume { state in
-            if state.sinceStop == nil { state.sinceStop = stopwatch }
-            return { _ in true }
-        }
+        state.change { $0.sinceStop = $0.sinceStop ?? stopwatch }
     }
 
     /// The time since the stop; nil before.
-    var sinceStop: Duration? { state.withLock { $0.sinceStop }.map { $0() } }
+    var sinceStop: Duration? { state.state.sinceStop.map { $0() } }
 
-    var isStopped: Bool { state.withLock { $0.sinceStop != nil } }
+    var isStopped: Bool { state.state.sinceStop != nil }
 
-    /// Returns on the event, after `limit`, or if the task is cancelled.
+    /// Returns on the event, after `limit`, or if the task is cancelled. A complete batch is reported once.
     func wait(for event: Event, within limit: Duration, clock: any Clock<Duration>) async {
         await withTaskGroup(of: Void.self) { group in
             // The only error is the cancellation; it ends the wait.
@@ -48,38 +37,11 @@ final class ExportSignal: Sendable {
         }
     }
 
-    /// Returns on the event, or if the task is cancelled. A complete batch is reported once.
-    func wait(for event: Event) async {
-        let waiter = state.withLock { state in
-            state.nextWaiter += 1
-            return state.nextWaiter
+    private func wait(for event: Event) async {
+        _ = await state.valueUnlessCancelled { state -> Void? in
+            let isReady = event == .batch && state.isBatchReady
+            if isReady { state.isBatchReady = false }
+            return isReady || state.sinceStop != nil ? () : nil
         }
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isOver = state.withLock { state in
-                    // The task was cancelled before the waiter was stored: the handler ran already and found no waiter.
-                    guard !Task.isCancelled, state.sinceStop == nil, !(event == .batch && state.isBatchReady) else {
-                        return true
-                    }
-                    state.waiters[waiter] = (event, continuation)
-                    return false
-                }
-                if isOver { continuation.resume() }
-            }
-        } onCancel: {
-            state.withLock { $0.waiters.removeValue(forKey: waiter) }?.continuation.resume()
-        }
-        if event == .batch { state.withLock { $0.isBatchReady = false } }
-    }
-
-    /// Changes the state, and resumes the waiters for which the returned function is true.
-    private func resume(_ change: (inout State) -> (Event) -> Bool) {
-        let woken = state.withLock { state in
-            let isWoken = change(&state)
-            let woken = state.waiters.filter { isWoken($0.value.event) }
-            for waiter in woken.keys { state.waiters[waiter] = nil }
-            return woken.values.map(\.continuation)
-        }
-        for continuation in woken { continuation.resume() }
     }
 }

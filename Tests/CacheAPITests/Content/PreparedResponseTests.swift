@@ -40,7 +40,7 @@ import Testing
             let connections = ConnectionPermits(limit: 1)
             let permit = connections.take {}
             let connection = HTTPConnectionHandler(
-                presence: DisconnectSignal(), wallClock: service.wallClock, limits: .init(), connections: connections,
+                disconnection: AsyncEvent(), wallClock: service.wallClock, limits: .init(), connections: connections,
                 permit: permit,
                 makeRequestID: { "id" })
             let sendBuffer = SendBufferTuning(in: .none)

@@ -1,6 +1,5 @@
 import CacheCore
 import Foundation
-import Synchronization
 
 /// One connection of the loopback upstream. It reads requests and answers them in order on its own thread.
 final class LoopbackConnection {
@@ -25,7 +24,7 @@ final class LoopbackConnection {
     /// Answers a request. Returns false if the connection must be closed.
     private func answer(_ received: LoopbackRequest) -> Bool {
         var request = received
-        let (known, faults) = scheduler.update { state in
+        let (known, faults) = scheduler.state.change { state in
             request.number = state.requests.count
             let known = state.routes[request.path]
             var faults: [LoopbackFault]?
@@ -40,7 +39,7 @@ final class LoopbackConnection {
         plan.faults += faults ?? []
         request.range = plan.asked
         request.status = plan.status
-        index = scheduler.update { [request] state in
+        index = scheduler.state.change { [request] state in
             state.requests.append(request)
             return state.requests.count - 1
         }
@@ -88,7 +87,7 @@ final class LoopbackConnection {
             bytes = Array("\(String(bytes.count, radix: 16))\r\n".utf8) + bytes + Array("\r\n".utf8)
         }
         let isSent = LoopbackSocket.send(bytes, to: socket)
-        if isSent { scheduler.update { [index] state in state.requests[index].sentBytes += range.length } }
+        if isSent { scheduler.state.change { [index] state in state.requests[index].sentBytes += range.length } }
         return isSent
     }
 

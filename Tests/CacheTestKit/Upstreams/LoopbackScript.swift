@@ -1,6 +1,5 @@
 package import CacheCore
 import Dispatch
-import Synchronization
 
 /// Asset of the loopback upstream, served with ranges, conditional requests and HEAD like a correct origin.
 package struct LoopbackAsset: Sendable {
@@ -105,17 +104,16 @@ package final class LoopbackLatch: Sendable {
     private struct State {
         var isReleased = false
         var arrivals = 0
-        var waiters: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
     }
 
-    private let state = Mutex(State())
+    private let state = AsyncCondition(State())
     private let gate = DispatchSemaphore(value: 0)
 
     package init() {}
 
     /// Releases all waiting responses and all later ones.
     package func release() {
-        let isFirst = state.withLock { state in
+        let isFirst = state.change { state in
             defer { state.isReleased = true }
             return !state.isReleased
         }
@@ -124,24 +122,12 @@ package final class LoopbackLatch: Sendable {
 
     /// Returns when `count` responses have reached the latch.
     package func reached(_ count: Int = 1) async {
-        await withCheckedContinuation { continuation in
-            let isReached = state.withLock { state in
-                if state.arrivals < count { state.waiters.append((count, continuation)) }
-                return state.arrivals >= count
-            }
-            if isReached { continuation.resume() }
-        }
+        await state.value { $0.arrivals >= count ? () : nil }
     }
 
     /// Blocks the calling thread until the latch is released.
     func pass() {
-        let woken = state.withLock { state in
-            state.arrivals += 1
-            let woken = state.waiters.filter { $0.count <= state.arrivals }
-            state.waiters.removeAll { $0.count <= state.arrivals }
-            return woken
-        }
-        for waiter in woken { waiter.continuation.resume() }
+        state.change { $0.arrivals += 1 }
         gate.wait()
         gate.signal()
     }

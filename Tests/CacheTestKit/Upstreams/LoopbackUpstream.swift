@@ -1,6 +1,6 @@
 package import CacheCore
-import Foundation
 import Synchronization
+import Foundation
 
 /// HTTP/1.1 server on 127.0.0.1. It serves generated assets of any size, injects scripted faults and records every
 /// request.
@@ -52,12 +52,12 @@ package final class LoopbackUpstream: Sendable {
 
     /// Answers every request for `path` with the result of `answering`, called on the connection's thread.
     package func serve(_ path: String, answering: @escaping Answering) {
-        scheduler.state.withLock { $0.routes[path] = answering }
+        scheduler.state.change { $0.routes[path] = answering }
     }
 
     /// Applies one set of faults to each of the next requests for `path`. Later requests succeed.
     package func failNext(_ path: String, _ faults: [LoopbackFault]...) {
-        scheduler.state.withLock { $0.faults[path, default: []] += faults }
+        scheduler.state.change { $0.faults[path, default: []] += faults }
     }
 
     /// Applies a fault to the next request for `path`.
@@ -66,7 +66,7 @@ package final class LoopbackUpstream: Sendable {
     package func url(_ path: String) -> String { "http://127.0.0.1:\(port)\(path)" }
 
     /// All requests so far, in order of arrival.
-    package var requests: [LoopbackRequest] { scheduler.state.withLock { $0.requests } }
+    package var requests: [LoopbackRequest] { scheduler.state.state.requests }
 
     package func requests(for path: String) -> [LoopbackRequest] { requests.filter { $0.path == path } }
 
@@ -84,21 +84,25 @@ package final class LoopbackUpstream: Sendable {
     package func sentBytes(_ path: String) -> Int64 { requests(for: path).reduce(0) { $0 + $1.sentBytes } }
 
     /// The number of accepted connections.
-    package var connectionCount: Int { scheduler.state.withLock { $0.connections } }
+    package var connectionCount: Int { scheduler.state.state.connections }
 
     /// The number of open connections.
-    package var openConnectionCount: Int { scheduler.state.withLock { $0.open.count } }
+    package var openConnectionCount: Int { scheduler.state.state.open.count }
 
     /// Returns when `count` requests have arrived in total.
-    package func waitForRequests(_ count: Int) async { await scheduler.wait { $0.requests.count >= count } }
+    package func waitForRequests(_ count: Int) async {
+        await scheduler.state.value { $0.requests.count >= count ? () : nil }
+    }
 
     /// Returns when `count` requests for `path` have arrived.
     package func waitForRequests(_ count: Int, for path: String) async {
-        await scheduler.wait { state in state.requests.count { $0.path == path } >= count }
+        await scheduler.state.value { state in state.requests.count { $0.path == path } >= count ? () : nil }
     }
 
     /// Returns when no more than `count` connections are open.
-    package func waitForOpenConnections(atMost count: Int) async { await scheduler.wait { $0.open.count <= count } }
+    package func waitForOpenConnections(atMost count: Int) async {
+        await scheduler.state.value { $0.open.count <= count ? () : nil }
+    }
 
     /// The bytes in `range` of an asset with `seed`.
     package static func bytes(at range: ByteRange, seed: UInt64 = 1) -> [UInt8] {
@@ -106,7 +110,7 @@ package final class LoopbackUpstream: Sendable {
     }
 }
 
-/// State shared by the threads of the server: routes, recorded requests and waiters.
+/// State shared by the threads of the server: routes and recorded requests.
 final class LoopbackDesk: Sendable {
     struct State {
         var routes: [String: LoopbackUpstream.Answering] = [:]
@@ -116,39 +120,13 @@ final class LoopbackDesk: Sendable {
         var open: Set<Int32> = []
         var latches: [LoopbackLatch] = []
         var isStopped = false
-        var waiters: [(condition: @Sendable (State) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
     }
 
-    let state = Mutex(State())
-
-    /// Changes the state, then resumes the waiters with a condition that has become true.
-    func update<Result: Sendable>(_ change: (inout sending State) -> Result) -> Result {
-        let (result, woken) = state.withLock { state in
-            let result = change(&state)
-            guard !state.waiters.isEmpty else { return (result, [CheckedContinuation<Void, Never>]()) }
-            let met = state.waiters.filter { $0.condition(state) }.map(\.continuation)
-            let snapshot = state
-            state.waiters.removeAll { $0.condition(snapshot) }
-            return (result, met)
-        }
-        for continuation in woken { continuation.resume() }
-        return result
-    }
-
-    func wait(until condition: @escaping @Sendable (State) -> Bool) async {
-        await withCheckedContinuation { continuation in
-            let isMet = state.withLock { state in
-                if condition(state) { return true }
-                state.waiters.append((condition, continuation))
-                return false
-            }
-            if isMet { continuation.resume() }
-        }
-    }
+    let state = AsyncCondition(State())
 
     /// Registers a connection and returns its number; nil after a stop.
     func opened(_ socket: Int32) -> Int? {
-        update { state in
+        state.change { state in
             guard !state.isStopped else {
                 close(socket)
                 return nil
@@ -160,14 +138,14 @@ final class LoopbackDesk: Sendable {
     }
 
     func closed(_ socket: Int32) {
-        update { state in
+        state.change { state in
             state.open.remove(socket)
             close(socket)
         }
     }
 
     func stop() {
-        let latches = update { state in
+        let latches = state.change { state in
             state.isStopped = true
             for socket in state.open { shutdown(socket, Int32(SHUT_RDWR)) }
             return state.latches
@@ -177,7 +155,7 @@ final class LoopbackDesk: Sendable {
 
     /// Blocks until `latch` is released or the server stops.
     func pass(_ latch: LoopbackLatch) {
-        let isStopped = state.withLock { state in
+        let isStopped = state.change { state in
             state.latches.append(latch)
             return state.isStopped
         }

@@ -3,26 +3,15 @@ import Synchronization
 
 /// Upstream driven by the test. It records the requested transfers and performs no step on its own.
 package final class ManualUpstream: Upstream {
-    private struct State {
-        var transfers: [ManualTransfer] = []
-        var waiters: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
-    }
-
     private let parser: any Upstream
-    private let state = Mutex(State())
+    private let started = AsyncCondition([ManualTransfer]())
 
     /// - Parameter parser: parses URLs.
     package init(parser: any Upstream) { self.parser = parser }
 
     package func start(_ request: UpstreamRequest, delivering delegate: any TransferDelegate) -> any Transfer {
         let transfer = ManualTransfer(request: request, delegate: delegate)
-        let woken = state.withLock { state in
-            state.transfers.append(transfer)
-            let count = state.transfers.count
-            defer { state.waiters.removeAll { $0.count <= count } }
-            return state.waiters.filter { $0.count <= count }.map(\.continuation)
-        }
-        for waiter in woken { waiter.resume() }
+        started.change { $0.append(transfer) }
         return transfer
     }
 
@@ -31,18 +20,11 @@ package final class ManualUpstream: Upstream {
     package var load: TransferLoad { TransferLoad() }
 
     /// All requested transfers, in order.
-    package var transfers: [ManualTransfer] { state.withLock { $0.transfers } }
+    package var transfers: [ManualTransfer] { started.state }
 
     /// Waits for the transfer with this index, from 0, and returns it.
     package func transfer(_ number: Int) async -> ManualTransfer {
-        await withCheckedContinuation { continuation in
-            let isThere = state.withLock { state in
-                if state.transfers.count <= number { state.waiters.append((number + 1, continuation)) }
-                return state.transfers.count > number
-            }
-            if isThere { continuation.resume() }
-        }
-        return transfers[number]
+        await started.value { $0.dropFirst(number).first }
     }
 }
 

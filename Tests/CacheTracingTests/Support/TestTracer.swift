@@ -46,7 +46,6 @@ final class ScriptedReceiver: Sendable {
     private struct State {
         var script: [Answer]
         var requests: [OTLPRequest] = []
-        var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
     }
 
     private let state: Mutex<State>
@@ -79,23 +78,9 @@ final class ScriptedReceiver: Sendable {
             return .response(status: status, headers: headers, body: Array(body.utf8))
         case .failure: return .failure("The connection was refused.")
         case .silence:
-            await silence()
+            // Never opened: the wait ends with the cancellation.
+            await AsyncEvent().wait()
             return .failure("The request was cancelled.")
-        }
-    }
-
-    private func silence() async {
-        let waiter = state.withLock { $0.requests.count }
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isOver = state.withLock { state in
-                    if !Task.isCancelled { state.waiters[waiter] = continuation }
-                    return Task.isCancelled
-                }
-                if isOver { continuation.resume() }
-            }
-        } onCancel: {
-            state.withLock { $0.waiters.removeValue(forKey: waiter) }?.resume()
         }
     }
 }

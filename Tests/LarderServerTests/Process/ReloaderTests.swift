@@ -330,7 +330,7 @@ private final class Bench: Sendable {
     let reloader: Reloader
     let clock = ManualClock()
     let wallClock = ManualWallClock()
-    let log = LogLines()
+    let log = LogRecord(level: .trace)
     private let record: Records
 
     private final class Records: Sendable {
@@ -354,39 +354,12 @@ private final class Bench: Sendable {
     func check(_ count: Int = 1) async throws {
         let clock = clock
         for _ in 0..<count {
-            #expect(try await eventually { clock.sleeperCount == 1 })
+            #expect(try await eventually { clock.sleeps.count == 1 })
             clock.advance(by: WatchedFile.checkInterval)
-            #expect(try await eventually { clock.sleeperCount == 1 })
+            #expect(try await eventually { clock.sleeps.count == 1 })
         }
     }
 
     /// The checks after which a changed configuration file is read: one that finds the change, and four seconds.
     func settle() async throws { try await check(5) }
-}
-
-/// Records log lines with their metadata.
-private final class LogLines: Sendable {
-    private struct Handler: LogHandler {
-        let lines: LogLines
-        var logLevel = Logger.Level.trace
-        var metadata: Logger.Metadata = [:]
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) {
-            let fields = (event.metadata ?? [:]).mapValues { "\($0)" }
-            lines.all.withLock { $0.append((event.level, fields)) }
-        }
-    }
-
-    private let all = Mutex<[(level: Logger.Level, fields: [String: String])]>([])
-
-    var logger: Logger { Logger(label: "test") { _ in Handler(lines: self) } }
-
-    func lines(at level: Logger.Level) -> [[String: String]] {
-        all.withLock { $0.filter { $0.level == level }.map(\.fields) }
-    }
 }

@@ -1,7 +1,6 @@
 import CacheEngine
 import CacheTestKit
 import Logging
-import Synchronization
 import Testing
 
 @testable import LarderServer
@@ -9,37 +8,16 @@ import Testing
 /// The level of the log, which a reload changes.
 @Suite struct ServiceLogHandlerTests {
     private let events = EventLog(wallClock: ManualWallClock())
-    private let output = Output()
-
-    /// Records the messages of the log.
-    private final class Output: Sendable {
-        let messages = Mutex<[String]>([])
-    }
-
-    /// Appends the messages of all levels to the output.
-    private struct Handler: LogHandler {
-        let output: Output
-        var logLevel = Logger.Level.trace
-        var metadata: Logger.Metadata = [:]
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) {
-            output.messages.withLock { $0.append(event.message.description + (metadata["place"]?.description ?? "")) }
-        }
-    }
+    private let output = LogRecord(level: .trace)
 
     private func logger(_ level: LiveLogLevel) -> Logger {
         Logger(label: "test") { _ in
             ServiceLogHandler(
-                base: Handler(output: output), events: EventLogHandler(events: events), level: level)
+                base: output.handler, events: EventLogHandler(events: events), level: level)
         }
     }
 
-    private var messages: [String] { output.messages.withLock { $0 } }
+    private var messages: [String] { output.lines.map { ($0["message"] ?? "") + ($0["place"] ?? "") } }
 
     @Test("A changed level applies to existing loggers")
     func aChangedLevelAppliesToExistingLoggers() {

@@ -22,7 +22,7 @@ struct ListingController: Controller {
         let reader = context.reader
         try ReaderLimits.check(.mounted(origin: order.origin, path: order.path, key: nil), for: reader)
         if let refusal = context.bodyClaim?.grow(by: UpstreamLister.bodyLimit) { throw RefusedBody(refusal).error }
-        var page = try await whileClientStays(context.presence) { () async throws(CacheError) in
+        var page = try await whileClientStays(context.disconnection) { () async throws(CacheError) in
             try await lister.page(order)
         }
         if reader?.isLimited == true {

@@ -57,7 +57,8 @@ struct OriginController: Controller {
         let settings = try order.settings ?? configuration.origin(name).origin.settings
         let origin = Origin(name: name, settings: settings)
         try await configuration.check(origin)
-        let test = try await whileClientStays(context.presence) { [prober = cache.prober] () async throws(CacheError) in
+        let test = try await whileClientStays(context.disconnection) {
+            [prober = cache.prober] () async throws(CacheError) in
             try await prober.test(origin, path: order.path, present: present)
         }
         return .json(OriginTestDocument(test))

@@ -46,13 +46,13 @@ struct ProbeController: Controller {
         let order = order.named { prober.named($0) }
         for item in order.items { try await readers.check(item.reference, for: context.reader) }
         guard order.isMany else {
-            let outcome = try await whileClientStays(context.presence) { await self.outcome(order.items[0]) }
+            let outcome = try await whileClientStays(context.disconnection) { await self.outcome(order.items[0]) }
             switch outcome {
             case .success(let report): return .json(ProbeDocument(report))
             case .failure(let failure): return problem(failure, request, context).response
             }
         }
-        let documents = try await whileClientStays(context.presence) {
+        let documents = try await whileClientStays(context.disconnection) {
             await self.documents(order.items, request, context)
         }
         return .json(ListDocument(items: documents))

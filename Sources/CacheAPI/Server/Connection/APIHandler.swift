@@ -6,7 +6,7 @@ import NIOHTTP1
 /// The last channel handler of a connection: answers all requests but those for content.
 ///
 /// A task of the event loop makes each response. Unlike that of content it is not cancelled when the client disconnects:
-/// a purge, for example, is completed. Routes that wait for long watch ``DisconnectSignal``.
+/// a purge, for example, is completed. Routes that wait for long watch ``APIConnection/disconnection``.
 final class APIHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundIn = HTTPServerResponsePart

@@ -14,7 +14,10 @@ import NIOTLS
 /// - It sends a problem document for a request that is invalid or arrives too late, then closes.
 /// - It closes connections that are idle, and connections with a client that accepts no response bytes.
 /// - It lets other connections have the event loop after some responses to pipelined requests.
-/// - It reports a disconnected client to ``DisconnectSignal`` and to the handlers behind it.
+/// - It opens the event of a disconnected client, and reports it to the handlers behind it. A client that closed its
+///   sending side may still wait for its response (a half-closed connection). TCP does not distinguish that from a
+///   closed connection until something is written. Such a client counts as disconnected when nothing could be written
+///   to it for `halfClosedTimeout`.
 /// - It closes the connection after the last response, or when every request is answered after the shutdown of the
 ///   listener.
 ///
@@ -28,7 +31,8 @@ final class HTTPConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler
     /// Event for the handlers behind: the client closed its sending side and is presumed gone.
     struct ClientDisconnected: Sendable {}
 
-    private let presence: DisconnectSignal
+    /// Opens when the client has disconnected.
+    private let disconnection: AsyncEvent
     private let wallClock: any WallClock
     private let limits: APISettings.Limits
     /// Nil if the connection limit is reached; the connection then gets 503 at once.
@@ -55,11 +59,11 @@ final class HTTPConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler
     private var isEncrypted = false
 
     init(
-        presence: DisconnectSignal, wallClock: any WallClock, limits: APISettings.Limits,
+        disconnection: AsyncEvent, wallClock: any WallClock, limits: APISettings.Limits,
         connections: ConnectionPermits, permit: ConnectionPermits.Permit?, client: ConnectionClient? = nil,
         addresses: AddressLimiter? = nil, awaitsAddress: Bool = false, makeRequestID: @escaping @Sendable () -> String
     ) {
-        self.presence = presence
+        self.disconnection = disconnection
         self.wallClock = wallClock
         self.limits = limits
         self.client = client
@@ -182,7 +186,7 @@ final class HTTPConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler
         case .error(let error): refuse(error, context)
         case .end:
             let isIncomplete = state.clientEnded()
-            presence.left()
+            disconnection.open()
             context.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
             if isIncomplete { context.fireUserInboundEventTriggered(ClientDisconnected()) }
         }
@@ -351,7 +355,7 @@ final class HTTPConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler
         case .bodyIsLate:
             refuse(CacheError(.requestTimedOut, "The request's body did not arrive in time."), context)
         case .clientIsGone:
-            presence.left()
+            disconnection.open()
             context.fireUserInboundEventTriggered(ClientDisconnected())
         case .close: close(context)
         }
@@ -390,7 +394,7 @@ final class HTTPConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler
         state.ended()
         alarm?.task.cancel()
         claim?.giveBack()
-        presence.left()
+        disconnection.open()
     }
 
     /// Ends the connection with an error response, or without one if a response has begun.

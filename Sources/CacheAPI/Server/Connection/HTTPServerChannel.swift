@@ -33,7 +33,7 @@ struct HTTPServerChannel: Sendable {
     ///
     /// A connection without a permit gets the same handlers; ``HTTPConnectionHandler`` then sends 503.
     func setup(_ channel: any Channel) -> EventLoopFuture<Void> {
-        let presence = DisconnectSignal()
+        let disconnection = AsyncEvent()
         let client = ConnectionClient(channel, clientAddresses)
         // `displaced` runs on another connection's thread, possibly before the handler exists.
         let handler =
@@ -63,12 +63,14 @@ struct HTTPServerChannel: Sendable {
             }
             let limits = live.values.limits
             let connection = HTTPConnectionHandler(
-                presence: presence, wallClock: wallClock, limits: limits, connections: connections, permit: permit,
+                disconnection: disconnection, wallClock: wallClock, limits: limits, connections: connections,
+                permit: permit,
                 client: client, addresses: addresses, awaitsAddress: clientAddresses.requiresProxyHeader,
                 makeRequestID: { [random] in random.identifier() })
             handler.value = connection
             try addHandlers(to: channel, limits, connection: connection, permit: permit, certificate, client)
-            let parts = APIConnection(channel: channel, presence: presence, certificate: certificate, client: client)
+            let parts = APIConnection(
+                channel: channel, disconnection: disconnection, certificate: certificate, client: client)
             try pipeline.addHandler(APIHandler(api, parts))
         }
     }

@@ -1,14 +1,14 @@
 import CacheCore
 
-/// Runs `work` until it ends or the client disconnects. In the latter case cancels `work` and throws `.cancelled`.
+/// Runs `work` until it ends or the client has disconnected. In the latter case cancels `work` and throws `.cancelled`.
 func whileClientStays<Value: Sendable>(
-    _ presence: DisconnectSignal, _ work: @escaping @Sendable () async throws -> Value
+    _ disconnection: AsyncEvent, _ work: @escaping @Sendable () async throws -> Value
 ) async throws -> Value {
     return try await withThrowingTaskGroup(of: Value?.self) { group in
         // The task starts on this thread; this saves the wake-up of another one.
         group.addImmediateTask { try await work() }
         group.addTask {
-            await presence.gone()
+            await disconnection.wait()
             return nil
         }
         defer { group.cancelAll() }

@@ -5,8 +5,8 @@ import ReaderAccess
 /// The parts of a connection that routes use.
 struct APIConnection: Sendable {
     let channel: any Channel
-    /// Reports that the client has disconnected.
-    let presence: DisconnectSignal
+    /// Opens when the client has disconnected.
+    let disconnection: AsyncEvent
     /// Nil without client authentication.
     let certificate: ClientCertificate?
     let client: ConnectionClient
@@ -29,8 +29,8 @@ struct APIContext: Sendable {
 
     var requestID: String { call.requestID }
     var client: RequestClient? { call.client }
-    /// Reports that the client has disconnected.
-    var presence: DisconnectSignal { connection.presence }
+    /// Opens when the client has disconnected.
+    var disconnection: AsyncEvent { connection.disconnection }
     /// The reader of the request; nil before the authorization, and without a token.
     var reader: Reader? { logContext.content.reader }
 

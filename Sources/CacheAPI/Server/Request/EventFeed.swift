@@ -51,7 +51,7 @@ final class EventFeed: Service {
     /// The requests of the topic `requests`.
     private let requests: RequestHistory
     /// Reports that the service shuts down, to other responses that can last.
-    let shutdown = DisconnectSignal()
+    let shutdown = AsyncEvent()
     private let clock: any Clock<Duration>
     /// The time since the creation of the feed.
     let uptime: @Sendable () -> Duration
@@ -90,7 +90,7 @@ final class EventFeed: Service {
             return followers.open.values
         }
         for follower in open { follower.end() }
-        shutdown.left()
+        shutdown.open()
     }
 
     /// Wakes followers over the interval of a turn; it grows with their number.

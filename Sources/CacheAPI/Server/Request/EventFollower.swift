@@ -14,7 +14,6 @@ final class EventFollower: Sendable {
     private struct State {
         /// The signal that the writing task has not consumed. A later signal changes it only to `events`.
         var pending: Signal? = .events
-        var waiter: CheckedContinuation<Signal?, Never>?
         var isOver = false
         /// The time of the oldest signal whose events are not written completely; nil if there is none.
         var writingSince: Duration?
@@ -46,7 +45,7 @@ final class EventFollower: Sendable {
     /// Closes the connection.
     private let disconnect: @Sendable () -> Void
     private let uptime: @Sendable () -> Duration
-    private let state: OrderedMutex<State>
+    private let state: AsyncCondition<State>
 
     init(
         topics: Set<CacheEvent.Topic>, readsLog: Bool, permission: StreamPermission?,
@@ -58,7 +57,7 @@ final class EventFollower: Sendable {
         self.uptime = uptime
         self.disconnect = disconnect
         let now = uptime()
-        state = OrderedMutex(.leaf, State(pendingSince: now, lastSignal: now))
+        state = AsyncCondition(State(pendingSince: now, lastSignal: now))
     }
 
     // MARK: The writing task
@@ -66,18 +65,11 @@ final class EventFollower: Sendable {
     /// Waits for the next signal; the first one comes at once. Nil after ``end()``, or if the task is cancelled.
     func next() async -> Signal? {
         await withTaskCancellationHandler {
-            await withCheckedContinuation { (continuation: CheckedContinuation<Signal?, Never>) in
-                let now = uptime()
-                let (isReady, signal) = state.withLock { state -> (Bool, Signal?) in
-                    if state.isOver { return (true, nil) }
-                    guard let signal = state.pending else {
-                        state.waiter = continuation
-                        return (false, nil)
-                    }
-                    state.consume(at: now)
-                    return (true, signal)
-                }
-                if isReady { continuation.resume(returning: signal) }
+            await state.value { [uptime] state -> Signal?? in
+                if state.isOver { return .some(nil) }
+                guard let signal = state.pending else { return nil }
+                state.consume(at: uptime())
+                return signal
             }
         } onCancel: {
             end()
@@ -85,48 +77,36 @@ final class EventFollower: Sendable {
     }
 
     /// The events of the last signal are written.
-    func wroteAll() { state.withLock { $0.writingSince = nil } }
+    func wroteAll() { state.change { $0.writingSince = nil } }
 
     /// A part of a backlog is written that the client has requested itself. It does not count as late.
     func wroteBacklog() {
         let now = uptime()
-        state.withLock { $0.writingSince = now }
+        state.change { $0.writingSince = now }
     }
 
     /// Whether the stream must end with `reset`.
-    var isLate: Bool { state.withLock { $0.lateSince != nil } }
+    var isLate: Bool { state.state.lateSince != nil }
 
     // MARK: The feed
 
     /// Reports a signal. Several signals before the next write are one.
     func wake(_ signal: Signal, at now: Duration) {
-        let waiter = state.withLock { state -> CheckedContinuation<Signal?, Never>? in
-            guard !state.isOver else { return nil }
+        state.change { state in
+            guard !state.isOver else { return }
             if state.pending != .events { state.pending = signal }
             state.pendingSince = state.pendingSince ?? now
-            guard let waiter = state.waiter else { return nil }
-            state.waiter = nil
-            state.consume(at: now)
-            return waiter
         }
-        waiter?.resume(returning: signal)
     }
 
     /// Ends the stream. A running write is not interrupted.
-    func end() {
-        let waiter = state.withLock { state in
-            state.isOver = true
-            defer { state.waiter = nil }
-            return state.waiter
-        }
-        waiter?.resume(returning: nil)
-    }
+    func end() { state.change { $0.isOver = true } }
 
     /// Ends the stream without its permission, marks a late follower, and requests a comment after a time without
     /// signals. Closes the connection of a follower that is late and takes nothing.
     func check(at now: Duration) {
         if !(permission?.isValid ?? true) { end() }
-        let (isStuck, isSilent) = state.withLock { state -> (Bool, Bool) in
+        let (isStuck, isSilent) = state.change { state -> (Bool, Bool) in
             let oldest = state.writingSince ?? state.pendingSince
             if let oldest, now - oldest > Self.patience { state.lateSince = state.lateSince ?? now }
             let isStuck = state.lateSince.map { now - $0 > Self.patience } ?? false

@@ -38,7 +38,7 @@ struct EventStreamBody<Renderer: EventRenderer>: Sendable {
     let renderer: Renderer
     let follower: EventFollower
     let feed: EventFeed
-    let presence: DisconnectSignal
+    let disconnection: AsyncEvent
 
     /// Sends events until the renderer has ended, the permission ends, the client is late or disconnects, or the service
     /// shuts down.
@@ -47,7 +47,7 @@ struct EventStreamBody<Renderer: EventRenderer>: Sendable {
         defer { feed.remove(follower) }
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
-                await presence.gone()
+                await disconnection.wait()
                 follower.end()
             }
             defer { group.cancelAll() }
@@ -96,7 +96,7 @@ extension Response {
                 topics: renderer.topics, readsLog: renderer.readsLog, permission: context.permission,
                 uptime: feed.uptime,
                 disconnect: { [channel = context.connection.channel] in channel.close(promise: nil) }),
-            feed: feed, presence: context.presence)
+            feed: feed, disconnection: context.disconnection)
         return Response(
             status: .ok,
             // nginx would hold events back (`proxy_buffering`).
