@@ -8,6 +8,7 @@ import zoneinfo
 
 from change import MIB, item, patch, start
 from deadlines import instant, seconds_of
+from harness.clock import Clock
 from shaped import Shaped
 
 CASES = []
@@ -96,30 +97,30 @@ def zones(check, program, directory):
 @case
 def window(check, program, directory):
     """A job runs inside its window only: it stops at the end, over a kill too, and starts at the next begin."""
-    upstream = Shaped(MIB)
-    service = start(program, directory, upstream)
-    zone = zoneinfo.ZoneInfo("Asia/Kathmandu")
-    time.sleep(max(0, 30 - time.time() % 60) if time.time() % 60 < 30 else 0)
-    end = (int(time.time()) // 60 + 1) * 60
-    clock = lambda at: datetime.datetime.fromtimestamp(at, zone).strftime("%H:%M")  # noqa: E731
-    job = service.job(item(300 * MIB), windows=[f"{clock(end - 600)}-{clock(end)} Asia/Kathmandu",
-                                               f"{clock(end + 60)}-{clock(end + 600)} Asia/Kathmandu"])  # fmt: skip
+    zone, end = zoneinfo.ZoneInfo("Asia/Kathmandu"), int(datetime.datetime(2027, 3, 28, 1, tzinfo=UTC).timestamp())
+    watch, upstream = Clock(directory, end - 300), Shaped(MIB)
+    service = start(program, directory, upstream, environment=watch.environment)
+    minute = lambda at: datetime.datetime.fromtimestamp(at, zone).strftime("%H:%M")  # noqa: E731
+    job = service.job(item(300 * MIB), windows=[f"{minute(end - 600)}-{minute(end)} Asia/Kathmandu",
+                                               f"{minute(end + 60)}-{minute(end + 600)} Asia/Kathmandu"])  # fmt: skip
     state = lambda: service.get(f"/v1/jobs/{job}")  # noqa: E731
     check.eventually(lambda: state()["bytesDone"] > 0, "the job does not run in its window")
-    check.eventually(lambda: state()["waitingFor"] == "window", "the job does not stop at the end of its window", 60)
-    stopped = time.time()
-    check(0 <= stopped - end < 2, f"it stops {stopped - end:.1f} s after the end")
+    watch.set(end - 3)
+    check.eventually(lambda: state()["waitingFor"] == "window", "the job does not stop at the end of its window")
+    check(0 <= watch.now() - end < 2, f"it stops {watch.now() - end:.1f} s after the end")
     found = state()
     check.equal((found["state"], seconds_of(found["nextRunAt"])), ("queued", end + 60), "state")
     check.eventually(lambda: service.get("/v1/fills")["items"] == [], "a transfer goes on")
     done = found["bytesDone"]
+    check.eventually(lambda: service.rows("SELECT bytes_from_upstream > 0 FROM job_items") == [(1,)], "the bytes are not saved")
     service.process.send_signal(signal.SIGKILL)
     service.wait()
     service.start()
     check.eventually(lambda: state()["waitingFor"] == "window", "the job does not wait after a kill", 10)
     check(state()["bytesFromUpstream"] > 0, "no bytes after a kill")
-    check.eventually(lambda: state()["state"] == "running", "the job does not go on in the next window", 70)
-    check(abs(time.time() - end - 60) < 2, f"it goes on {time.time() - end - 60:.1f} s after the begin")
+    watch.set(end + 57)
+    check.eventually(lambda: state()["state"] == "running", "the job does not go on in the next window")
+    check(abs(watch.now() - end - 60) < 2, f"it goes on {watch.now() - end - 60:.1f} s after the begin")
     check.eventually(lambda: state()["bytesDone"] > done, "no bytes arrive", 30)
     patch(service, job, {"windows": None})
     check.equal(state()["windows"], [], "windows after their removal")
