@@ -3,6 +3,10 @@ import Foundation
 
 /// One connection of the loopback upstream. It reads requests and answers them in order on its own thread.
 final class LoopbackConnection {
+    /// Microseconds from a request to its answer: reveals tests that take a request for an answer (CONTRIBUTING.md).
+    private static let delay = UInt32(
+        1_000_000 * (ProcessInfo.processInfo.environment["ANSWER_DELAY"].flatMap(Double.init) ?? 0))
+
     private let socket: Int32
     private let number: Int
     private let scheduler: LoopbackDesk
@@ -47,6 +51,7 @@ final class LoopbackConnection {
     }
 
     private func perform(_ plan: LoopbackPlan) -> Bool {
+        if Self.delay > 0 { usleep(Self.delay) }
         if case .hangUp = plan.content {
             LoopbackSocket.setReset(socket)
             return false
