@@ -71,7 +71,13 @@ package final class EtcdClient: Sendable {
         let member = state.withLock { $0.preferred }
         var request = try await request("/v3/watch", ["create_request": range], to: settings.endpoints[member])
         request.timeouts = TransferTimeouts(connect: Self.limit, firstByte: Self.limit, idle: nil, total: nil)
-        try await WatchStream.follow(request, over: upstream, changed: changed)
+        // The documents are not read, because a change is the reason for reading the present state.
+        let (_, end) = await upstream.lines(of: request) { status in
+            CacheError(.fleetUnavailable, "The stream of etcd's changes is refused with status \(status).")
+        } body: { _ in
+            changed()
+        }
+        throw end.error ?? CacheError(.fleetUnavailable, "The stream of etcd's changes has ended.")
     }
 
     // MARK: Requests

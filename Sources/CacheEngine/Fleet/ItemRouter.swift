@@ -34,75 +34,19 @@ struct ItemRouter: Sendable {
         request.body = try NodeItemRequest(item, of: job).jsonBytes
         request.followsRedirects = false
         request.requiresHTTP1 = { _ in true }
-        let lines = LineStream(reportingTo: report)
-        let transfer = upstream.start(request, delivering: lines)
-        let end = await withTaskCancellationHandler {
-            await lines.end()
-        } onCancel: {
-            transfer.cancel()
+        let last = AsyncCondition<NodeItemLine?>(nil)
+        let (status, end) = await upstream.lines(of: request) { status in
+            CacheError(.fleetUnavailable, "The answer of fleet.router to an item of a job has the status \(status).")
+        } body: { line throws(CacheError) in
+            let value: NodeItemLine = try JSONParser.parse(line).decode(isStrict: false)
+            last.change { $0 = value }
+            if value.outcome != .interrupted { report(value.progress) }
         }
-        if let error = lines.refusal { return .refused(error) }
-        if let line = lines.last, let outcome = try line.outcome(of: item, for: party) { return .ended(outcome) }
+        if let status, let error = end.error, (400..<500).contains(status), status != 429 { return .refused(error) }
+        if let line = last.state, let outcome = try line.outcome(of: item, for: party) { return .ended(outcome) }
         return .unavailable(
             end.error ?? CacheError(.fleetUnavailable, "The node has ended the item without a result."))
     }
-}
-
-/// The lines of a response while they arrive.
-private final class LineStream: TransferDelegate, ByteSink {
-    private struct State {
-        var line: [UInt8] = []
-        var last: NodeItemLine?
-        var refusal: CacheError?
-    }
-
-    /// The largest line: the files of a large playlist.
-    private static let maxBytes = 64 << 20
-
-    private let report: @Sendable (PrefetchSchedule.Progress) -> Void
-    private let state = OrderedMutex(.leaf, State())
-    /// Nil until the transfer has ended.
-    private let end = AsyncCondition<TransferEnd?>(nil)
-
-    init(reportingTo report: @escaping @Sendable (PrefetchSchedule.Progress) -> Void) { self.report = report }
-
-    /// The last line; nil: none has arrived.
-    var last: NodeItemLine? { state.withLock(\.last) }
-    /// The error of a response that says that a repetition is useless; nil: another one.
-    var refusal: CacheError? { state.withLock(\.refusal) }
-
-    /// Waits for the end of the transfer.
-    func end() async -> TransferEnd { await end.value { $0 } }
-
-    func began(_ head: UpstreamHead) -> HeadVerdict {
-        guard head.status != 200 else { return .store(into: self, limit: nil) }
-        let error = CacheError(
-            .fleetUnavailable, "The answer of fleet.router to an item of a job has the status \(head.status).")
-        if (400..<500).contains(head.status), head.status != 429 { state.withLock { $0.refusal = error } }
-        return .refuse(error)
-    }
-
-    func progressed(to total: Int64) {}
-
-    func write(_ bytes: UnsafeRawBufferPointer) throws(CacheError) {
-        let (lines, isTooLong) = state.withLock { state in
-            state.line.append(contentsOf: bytes)
-            guard let end = state.line.lastIndex(of: UInt8(ascii: "\n")) else {
-                return ([ArraySlice<UInt8>](), state.line.count > Self.maxBytes)
-            }
-            let lines = state.line[..<end].split(separator: UInt8(ascii: "\n"))
-            state.line.removeSubrange(...end)
-            return (lines, false)
-        }
-        guard !isTooLong else { throw CacheError(.upstreamProtocol, "A line of another node is too long.") }
-        for line in lines {
-            let value: NodeItemLine = try JSONParser.parse(line).decode(isStrict: false)
-            state.withLock { $0.last = value }
-            if value.outcome != .interrupted { report(value.progress) }
-        }
-    }
-
-    func ended(_ end: TransferEnd) { self.end.change { $0 = end } }
 }
 
 extension FleetJobs {
