@@ -36,6 +36,19 @@ package struct AddressTable: Sendable {
         var lastUse: Duration
         /// The uptime when a caller with another server to choose has last asked for the state; nil: never.
         var comparedAt: Duration?
+
+        /// Whether its suspect addresses are probed. Without an alternative, the next request is the probe.
+        func isProbed(at now: Duration) -> Bool {
+            guard addresses.contains(where: \.isSuspect), now - lastUse < AddressTable.probedPeriod else {
+                return false
+            }
+            return addresses.count > 1 || comparedAt.map { now - $0 < AddressTable.probedPeriod } ?? false
+        }
+
+        /// The uptime when the next probe is due; nil: none is needed.
+        func nextProbe(at now: Duration) -> Duration? {
+            isProbed(at: now) ? addresses.lazy.compactMap(\.probeDue).min() : nil
+        }
     }
 
     /// One failure makes an address suspect. The pauses before the probes double from one second.
@@ -148,13 +161,16 @@ package struct AddressTable: Sendable {
 
     /// The uptime when the next probe is due; nil: none is needed.
     package func nextProbe(at now: Duration) -> Duration? {
-        probed(at: now).lazy.flatMap { $0.value.addresses.lazy.compactMap(\.probeDue) }.min()
+        servers.lazy.compactMap { $0.value.nextProbe(at: now) }.min()
     }
+
+    /// The same for one server.
+    package func nextProbe(of name: String, at now: Duration) -> Duration? { servers[name]?.nextProbe(at: now) }
 
     /// The suspect addresses whose pause is over. A probe of each is in flight until `succeeded` or `failed`.
     package mutating func dueProbes(at now: Duration) -> [(name: String, address: String)] {
         var due: [(name: String, address: String)] = []
-        for (name, server) in probed(at: now) {
+        for (name, server) in servers where server.isProbed(at: now) {
             for index in server.addresses.indices {
                 guard let time = server.addresses[index].probeDue, time <= now else { continue }
                 _ = servers[name]?.addresses[index].circuit.admit(at: now)
@@ -162,17 +178,6 @@ package struct AddressTable: Sendable {
             }
         }
         return due
-    }
-
-    /// The servers whose suspect addresses are probed. Without an alternative, the next request is the probe.
-    /// Lazy, because a worker asks in each iteration.
-    private func probed(at now: Duration) -> some Sequence<(key: String, value: Server)> {
-        servers.lazy.filter { _, server in
-            guard server.addresses.contains(where: \.isSuspect), now - server.lastUse < Self.probedPeriod else {
-                return false
-            }
-            return server.addresses.count > 1 || server.comparedAt.map { now - $0 < Self.probedPeriod } ?? false
-        }
     }
 
     // MARK: Parts

@@ -205,10 +205,11 @@ package struct TransferQueue: Sendable {
         contend(member.entry.origin)
     }
 
-    /// The next instant when `admit` can have an effect without another change: a delayed transfer is due, or a
-    /// reservation ends while prefetch waits. Nil if there is none.
+    /// The next instant when `admit` can have an effect without another change: a delayed transfer is due, waiting
+    /// prefetch begins to count as live, or a reservation ends while prefetch waits. Nil if there is none.
     package var nextDue: Instant? {
-        [delayed.first?.rank, aging.first.flatMap { _ in kept.nextFree }].compactMap(\.self).min()
+        let aged = aging.first?.rank
+        return [delayed.first?.rank, aged, aged.flatMap { _ in kept.nextFree }].compactMap(\.self).min()
     }
 }
 

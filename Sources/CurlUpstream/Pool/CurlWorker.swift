@@ -57,6 +57,7 @@ final class CurlWorker {
             let due = index == 0 ? driveTimers() : nil
             let wait = Int32(clamping: milliseconds(until: due))
             curl_multi_poll(commandQueue.multi, nil, 0, wait, nil)
+            if index == 0 { scheduler.timers.woke() }
         }
         let left = commandQueue.close()
         for exchange in Array(exchanges.values) { end(exchange, with: .poolShutDown) }
@@ -67,8 +68,11 @@ final class CurlWorker {
 
     /// Admits transfers and starts probes that are due. Returns the time of the next call; nil if nothing is scheduled.
     private func driveTimers() -> Instant? {
+        scheduler.timers.sleeps(until: nil)
         probes.start()
-        return [scheduler.look(at: scheduler.now()), scheduler.addresses.nextProbe].compactMap(\.self).min()
+        let due = [scheduler.look(at: scheduler.now()), scheduler.addresses.nextProbe].compactMap(\.self).min()
+        scheduler.timers.sleeps(until: due)
+        return due
     }
 
     /// Executes one command of another thread. A command for a transfer that has ended has no effect.
@@ -276,7 +280,6 @@ final class CurlWorker {
         retire(exchange.easy, isCutStream: isCutStream && exchange.easy == easy)
         // The delegate is notified before the permit is released: a live transfer that it starts now is queued before
         // prefetch is admitted.
-        if exchange.hasFailedAddress { scheduler.wake() }
         exchange.transfer.delegate.ended(outcome ?? TransferEnd())
         scheduler.ended(exchange.transfer, connections: exchange.connections, isConnectionIdle: isWhole)
     }

@@ -75,10 +75,7 @@ package final class CurlWorkerPool: Upstream {
     }
 
     package func isFailing(_ url: String) -> Bool {
-        guard let server = Self.server(of: url), scheduler.addresses.isFailing(server) else { return false }
-        // Its addresses may be probed from now on.
-        scheduler.wake()
-        return true
+        Self.server(of: url).map { scheduler.addresses.isFailing($0) } ?? false
     }
 
     package func addresses(of url: String) -> [AddressFigures] {

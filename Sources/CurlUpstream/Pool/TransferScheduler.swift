@@ -38,6 +38,8 @@ final class TransferScheduler: Sendable {
     let commandQueues: [WorkerCommandQueue]
     /// The addresses of all upstream servers.
     let addresses: UpstreamAddresses
+    /// Wakes worker 0 for the timers of the queue and of the addresses.
+    let timers: TimerWake
     /// Guards the queue, the assignment and the counters.
     private let state: OrderedMutex<State>
     private let tickets = Atomic<TransferQueue.Ticket>(0)
@@ -46,8 +48,10 @@ final class TransferScheduler: Sendable {
 
     init(settings: CurlPoolSettings, now: @escaping @Sendable () -> Instant) {
         self.now = now
-        addresses = UpstreamAddresses(maxAge: settings.nameMaxAge, now: now)
-        commandQueues = (0..<settings.workers).compactMap { _ in WorkerCommandQueue() }
+        let commandQueues = (0..<settings.workers).compactMap { _ in WorkerCommandQueue() }
+        self.commandQueues = commandQueues
+        timers = TimerWake { _ = commandQueues.first?.post(.look) }
+        addresses = UpstreamAddresses(maxAge: settings.nameMaxAge, timers: timers, now: now)
         let workers = max(1, commandQueues.count)
         state = OrderedMutex(
             .leaf,
@@ -63,7 +67,7 @@ final class TransferScheduler: Sendable {
     func start(_ transfer: CurlTransfer) {
         let now = now()
         let request = transfer.request
-        let messages: [WorkerMessage]? = state.withLock { state in
+        let isQueued = change { state in
             guard !state.isStopped else { return nil }
             let notBefore = request.delay > .zero ? now + request.delay : nil
             state.waiting[transfer.ticket] = transfer
@@ -71,33 +75,31 @@ final class TransferScheduler: Sendable {
                 TransferQueue.Entry(
                     ticket: transfer.ticket, origin: request.originName, originLimit: request.maxTransfers,
                     priority: request.priority, queued: now, slack: request.slack, notBefore: notBefore))
-            let admitted = Self.admit(&state, at: now) + Self.makeWay(for: transfer, in: &state)
-            return notBefore == nil ? admitted : admitted + [WorkerMessage(worker: 0, command: .look)]
+            return Self.admit(&state, at: now) + Self.makeWay(for: transfer, in: &state)
         }
-        if let messages { post(messages) } else { deliverAside(transfer) }
+        if !isQueued { deliverAside(transfer) }
     }
 
     /// Ends a queued transfer, or has its worker cancel it. Without effect after its end.
     func cancel(_ transfer: CurlTransfer) {
-        let message: WorkerMessage? = state.withLock { state in
+        change { state in
             if state.queue.remove(transfer.ticket) {
                 state.waiting[transfer.ticket] = nil
                 let error = CacheError(.cancelled, "The transfer was cancelled before it began.")
-                return WorkerMessage(worker: 0, command: .deliver(transfer, error))
+                return [WorkerMessage(worker: 0, command: .deliver(transfer, error))]
             }
-            return state.running[transfer.ticket].map { WorkerMessage(worker: $0.worker, command: .cancel(transfer)) }
+            guard let running = state.running[transfer.ticket] else { return [] }
+            return [WorkerMessage(worker: running.worker, command: .cancel(transfer))]
         }
-        if let message { post([message]) }
     }
 
     /// Moves a queued transfer to a more urgent class.
     func promote(_ transfer: CurlTransfer, to priority: TransferPriority) {
-        let messages = state.withLock { state in
+        change { state in
             let now = now()
             state.queue.promote(transfer.ticket, to: priority, at: now)
             return Self.admit(&state, at: now) + Self.makeWay(for: transfer, in: &state)
         }
-        post(messages)
     }
 
     /// Has the worker of `transfer` apply its desired state. Without effect before it has a worker.
@@ -109,14 +111,13 @@ final class TransferScheduler: Sendable {
     /// Releases the permit of a transfer that has paused, or takes it out of the queue for one, and admits other
     /// transfers.
     func paused(_ transfer: CurlTransfer) {
-        let messages: [WorkerMessage] = state.withLock { state in
+        change { state in
             guard let running = state.running[transfer.ticket] else { return [] }
             if state.queue.isActive(transfer.ticket) { state.assignment.finished(transfer.host, on: running.worker) }
             state.queue.paused(transfer.ticket)
             transfer.enter(.paused)
             return Self.admit(&state, at: now(), after: transfer)
         }
-        post(messages)
     }
 
     /// A transfer has stopped at the scheduler's request. It queues for a permit behind the transfer that it yielded
@@ -128,13 +129,12 @@ final class TransferScheduler: Sendable {
 
     /// Queues a paused transfer for a permit; its worker is notified when it has one.
     func resumes(_ transfer: CurlTransfer) {
-        let messages: [WorkerMessage] = state.withLock { state in
+        change { state in
             let now = now()
             transfer.enter(.queued)
             state.queue.resumes(transfer.ticket, at: now)
             return Self.admit(&state, at: now)
         }
-        post(messages)
     }
 
     /// Whether `transfer` holds a permit.
@@ -144,7 +144,7 @@ final class TransferScheduler: Sendable {
     func ended(
         _ transfer: CurlTransfer, connections: (opened: Int, reused: Int), isConnectionIdle: Bool = false
     ) {
-        let messages: [WorkerMessage] = state.withLock { state in
+        change { state in
             guard let running = state.running.removeValue(forKey: transfer.ticket) else { return [] }
             if state.queue.isActive(transfer.ticket) {
                 state.assignment.finished(transfer.host, on: running.worker, isConnectionIdle: isConnectionIdle)
@@ -154,21 +154,28 @@ final class TransferScheduler: Sendable {
             state.counts[running.worker].ended += 1
             state.counts[running.worker].openedConnections += connections.opened
             state.counts[running.worker].reusedConnections += connections.reused
-            let messages = Self.admit(&state, at: now, after: transfer)
-            return state.queue.nextDue == nil ? messages : messages + [WorkerMessage(worker: 0, command: .look)]
+            return Self.admit(&state, at: now, after: transfer)
         }
-        post(messages)
     }
 
     /// Changes the limits of all transfers together. Running transfers keep their permits and get their new rates.
     func setLimits(maxTransfers: Int, maxBytesPerSecond: Int64?) {
-        let messages: [WorkerMessage] = state.withLock { state in
+        change { state in
             state.queue.setLimit(maxTransfers)
             state.maxBytesPerSecond = maxBytesPerSecond
             return Self.admit(&state, at: now())
                 + state.counts.indices.map { WorkerMessage(worker: $0, command: .ratesChanged) }
         }
-        post(messages)
+    }
+
+    /// Changes the state, posts the messages, and wakes worker 0 for a timer that is due earlier. Returns false if `body`
+    /// returns nil.
+    @discardableResult
+    private func change(_ body: (inout State) -> [WorkerMessage]?) -> Bool {
+        let (messages, due) = state.withLock { (body(&$0), $0.queue.nextDue) }
+        post(messages ?? [])
+        timers.schedule(due)
+        return messages != nil
     }
 
     /// Admits transfers that are due; returns the time of the next call, or nil if nothing is scheduled.
@@ -180,9 +187,6 @@ final class TransferScheduler: Sendable {
         post(messages)
         return next
     }
-
-    /// Has worker 0 compute its next due time again.
-    func wake() { post([WorkerMessage(worker: 0, command: .look)]) }
 
     /// The current rate limit of each transfer in bytes per second; nil: no limit. It is the minimum of the transfer's
     /// own limit, its share of the origin's limit, and its share of the global limit.

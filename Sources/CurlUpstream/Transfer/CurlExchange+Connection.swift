@@ -129,7 +129,6 @@ extension CurlExchange {
     }
 
     private func noteFailure(of address: String, _ error: CacheError) {
-        hasFailedAddress = true
         let probe = UpstreamAddresses.ProbeRequest(
             url: url.redacted, tls: transfer.request.tls, timeouts: transfer.request.timeouts, permission: permission)
         addresses.failed(server, address, error, probe: probe)

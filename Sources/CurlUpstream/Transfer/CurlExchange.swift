@@ -42,8 +42,6 @@ final class CurlExchange {
     let addresses: UpstreamAddresses
     /// The addresses to which the request may connect.
     let permission: AddressPermission
-    /// Whether an address has failed, so that probes are due.
-    var hasFailedAddress = false
     /// The rate limit lets no bytes in before this time; nil: no wait.
     var rest: Instant?
     /// State of a pause.

@@ -87,14 +87,25 @@ struct TransferQueueTests {
         #expect(queue.nextDue == now + TransferQueue.keepingLimit)
         queue.add(entry(4, limit: 2))
         #expect(queue.admit(at: now) == [4])
-        #expect(queue.nextDue == nil)
+        #expect(queue.nextDue == now + TransferQueue.agingLimit, "no slot is reserved, and prefetch waits")
         queue.finished(2, at: now)
         queue.add(entry(5, .prefetch, origin: "b"))
         #expect(queue.admit(at: now) == [5], "no slot of another origin may be reserved")
         #expect(queue.admit(at: now + TransferQueue.keepingLimit) == [3])
         queue.finished(4, at: now)
         queue.add(entry(6, .prefetch, limit: 2))
-        #expect(queue.nextDue == nil, "no slot may be reserved if no transfer waited for it")
+        #expect(
+            queue.nextDue == now + TransferQueue.agingLimit, "no slot may be reserved if no transfer waited for it")
+    }
+
+    @Test("The time from which waiting prefetch counts as live is due")
+    func aTimeOfAgingIsDue() {
+        let queue = queue(8, entry(8, .prefetch))
+        for ticket in 1...7 as ClosedRange<UInt64> { queue.add(entry(ticket)) }
+        #expect(queue.admit(at: now) == [1, 2, 3, 4, 5, 6, 7], "the last slot is closed to prefetch")
+        #expect(queue.nextDue == now + TransferQueue.agingLimit)
+        #expect(queue.admit(at: now + TransferQueue.agingLimit) == [8])
+        #expect(queue.nextDue == nil)
     }
 
     @Test("Prefetch leaves a slot at its origin too")
