@@ -86,7 +86,7 @@ extension OpenAsset.State {
         guard answer.fillRequest == .whole || !ledger.isLeaving(ledger.claim(of: answer.fill, bringing: window)),
             !answer.fillRequest.isDescription || canOverlap || ledger.isVacant(window)
         else { return (.early, []) }
-        let record = describe(generation, id: id, at: context.wallClock.now())
+        let record = describe(generation, id: id, context)
         let isFirst = file == nil
         let file = file ?? made
         self.file = file
@@ -108,8 +108,10 @@ extension OpenAsset.State {
         return isKnown || found.isDescribed(as: known) && isBare ? known.number : known.number + 1
     }
 
-    /// Stores the description of the asset. Returns the updated record.
-    mutating func describe(_ generation: Generation, id: AssetID, at now: Timestamp) -> AssetRecord {
+    /// Stores the description of the asset that a response states now. Returns the updated record.
+    mutating func describe(_ generation: Generation, id: AssetID, _ context: EngineContext) -> AssetRecord {
+        let now = context.wallClock.now()
+        describedAt = context.uptime()
         var next =
             record
             ?? AssetRecord(

@@ -209,7 +209,7 @@ extension OpenAsset {
         context.refusals.keep(
             NegativeCache.Refusal(
                 status: head.status, challenges: Challenges.of(head, toReaderOf: expectation.readerURL),
-                target: target.withoutReader, receivedAt: now, freshness: freshness,
+                target: target.withoutReader, receivedAt: now, uptime: context.uptime(), freshness: freshness,
                 passed: passed.map { .init(generation: $0, bytes: $0.length == 0 ? [] : nil) }), of: id)
     }
 
@@ -258,7 +258,7 @@ extension OpenAsset {
         let isKnown = change { state -> (Bool, [FillLedger.Action]) in
             guard state.ending == nil else { return (false, []) }
             let (isNew, isBare) = (state.record == nil, state.isBare)
-            let record = state.describe(generation, id: id, at: context.wallClock.now())
+            let record = state.describe(generation, id: id, context)
             if state.ownsRow, !state.target.storesNothing {
                 switch (generation.isStorable, isNew) {
                 case (true, true): context.commits.began(record, file: nil)

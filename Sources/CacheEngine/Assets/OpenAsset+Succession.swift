@@ -75,7 +75,7 @@ extension OpenAsset {
         let file = try makeFile(for: record.generation)
         let next = OpenAsset(
             target: target, record: record, extents: ByteRangeSet(), file: file, isSequential: isSequential,
-            context: context)
+            describedAt: context.uptime(), context: context)
         let location = next.receive(isWhole ? .whole : .window(body), bringing: body, answer, from: self)
         let isPrefetched = look { $0.ledger.isPrefetched && $0.ledger.isComplete } && record.generation.isStorable
         if isPrefetched { next.follow(self) }

@@ -30,6 +30,8 @@ final class OpenAsset: Sendable {
                 ledger.keepsBytes = keepsBytes
             }
         }
+        /// The uptime when a response has described or confirmed the asset; nil: none has since it was opened.
+        var describedAt: Duration?
         var ledger: FillLedger
         /// Nil until the first byte arrives.
         var file: SparseFile? {
@@ -104,6 +106,9 @@ final class OpenAsset: Sendable {
         /// it.
         var isBare: Bool { file == nil && ledger.extents.isEmpty }
 
+        /// Whether a response has described or confirmed the asset since the uptime `began`.
+        func isDescribed(since began: Duration) -> Bool { describedAt.map { $0 >= began } ?? false }
+
         /// Whether no extent remains and the asset is not pinned, so that its record can be removed.
         var hasNothingToKeep: Bool { ledger.extents.isEmpty && record?.isPinned == false }
 
@@ -162,9 +167,10 @@ final class OpenAsset: Sendable {
     ///
     /// - `isUnchecked`: the extents are verified before their first use.
     /// - `isSequential`: all bytes come in one transfer, whatever the validators permit.
+    /// - `describedAt`: the uptime of the response that has described it; nil: none since it was opened.
     init(
         target: AssetTarget, record: AssetRecord, extents: ByteRangeSet, file: SparseFile?, isUnchecked: Bool = false,
-        isSequential: Bool = false, context: EngineContext
+        isSequential: Bool = false, describedAt: Duration? = nil, context: EngineContext
     ) {
         id = target.id
         self.context = context
@@ -175,7 +181,8 @@ final class OpenAsset: Sendable {
             acceptsRanges: record.generation.acceptsRanges, canBeContinued: isJoinable && !isSequential,
             extents: extents)
         ledger.follow(context.upstreams.paths, to: target.url)
-        var opened = State(target: target.withoutReader, record: record, ledger: ledger, file: file)
+        var opened = State(
+            target: target.withoutReader, record: record, describedAt: describedAt, ledger: ledger, file: file)
         opened.ledger.keepsBytes = opened.keepsBytes
         opened.isSequential = isSequential
         if isUnchecked { opened.unchecked = extents }
@@ -231,7 +238,7 @@ final class OpenAsset: Sendable {
 
     /// Registers a reader. Its `settle` returns when the asset is described and, if required, confirmed.
     ///
-    /// - `began`: the start of the read; a response received at or after this time needs no further confirmation.
+    /// - `began`: the uptime of the start of the read; a response that was received since needs no further confirmation.
     /// - `waitLimit`: the longest single wait of the reader; nil: unlimited.
     /// - `maxLead`: the number of bytes that a transfer without ranges may run ahead of the reader; nil: the origin's
     ///   read-ahead.
@@ -245,7 +252,7 @@ final class OpenAsset: Sendable {
     /// 2. A reader that joins later finds the refusal here.
     /// 3. A reader that joined earlier is notified by the ledger.
     func join(
-        opening: UpstreamRequest.Window, priority: TransferPriority, mustConfirm: Bool, began: Timestamp? = nil,
+        opening: UpstreamRequest.Window, priority: TransferPriority, mustConfirm: Bool, began: Duration? = nil,
         waitLimit: Duration? = nil, maxLead: Int64? = nil, forwarded: HeaderList? = nil,
         attempts: FillLedger.Attempts? = nil, refused: () -> CacheError? = { nil }
     ) throws(CacheError) -> FillLedger.ReaderID {
@@ -254,7 +261,7 @@ final class OpenAsset: Sendable {
             if !state.ledger.isDescribed, let refusal = refused() { return ((nil, refusal), []) }
             if let lock = state.file?.lock { return ((nil, lock), []) }
             // A confirmation that another reader caused after this read began is valid for this reader as well.
-            let isNew = began.flatMap { began in state.record.map { $0.generation.receivedAt >= began } } ?? false
+            let isNew = began.map(state.isDescribed) ?? false
             let (reader, actions) = state.ledger.join(
                 opening: opening, priority: priority, needsConfirmation: mustConfirm && !isNew, waitLimit: waitLimit,
                 maxLead: maxLead, attempts: attempts)

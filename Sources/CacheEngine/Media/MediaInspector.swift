@@ -129,8 +129,7 @@ package final class MediaInspector: Sendable {
         let isFresh = asset.isFresh(at: wallClock.now())
         if isFresh, let document = kept(of: asset) { return document }
         let reader = try asset.join(
-            opening: .closed(0..<MediaDocument.openingBytes), priority: .prefetch, mustConfirm: !isFresh,
-            began: wallClock.now(), maxLead: nil)
+            opening: .closed(0..<MediaDocument.openingBytes), priority: .prefetch, mustConfirm: !isFresh, maxLead: nil)
         defer { asset.leave(reader) }
         _ = try await asset.nextPresence(of: reader)
         try asset.record?.generation.checkSucceeded()

@@ -68,7 +68,7 @@ struct PrefetchFill {
     private mutating func fetch() async throws(CacheError) {
         defer { report(tally.progress) }
         let target = try await cache.resolver.resolve(item.reference)
-        let began = context.wallClock.now()
+        let began = context.uptime()
         // Every generation stays held: a complete asset stays in use until its prefetched successor replaces it.
         var held: [OpenAsset] = []
         defer { for asset in held { context.openAssets.release(asset) } }
@@ -91,7 +91,7 @@ struct PrefetchFill {
     /// Fetches one generation of the asset: joins it as a reader, which waits for the description and, if needed, the
     /// revalidation. `isFirst`: the bytes on disk were there before the item started.
     private mutating func fetchAll(
-        of asset: OpenAsset, since began: Timestamp, isFirst: Bool
+        of asset: OpenAsset, since began: Duration, isFirst: Bool
     ) async throws(CacheError) {
         let (isKnown, before) = asset.look { ($0.ledger.isDescribed, $0.ledger.extents) }
         spillCount = asset.look { $0.file }?.spillCount ?? 0

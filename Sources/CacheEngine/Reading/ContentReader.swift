@@ -97,7 +97,7 @@ package final class ContentReader: Sendable {
         ReadAttempt(
             request: request,
             directives: target.settings.requestDirectives ? RequestDirectives(request.headers) : RequestDirectives(),
-            began: context.wallClock.now(), forwarded: target.forwarded,
+            began: context.wallClock.now(), uptime: context.uptime(), forwarded: target.forwarded,
             limit: options.timeout ?? target.settings.readTimeout)
     }
 
@@ -163,7 +163,9 @@ package final class ContentReader: Sendable {
     /// A response that was received after the request started counts as fresh: it is the answer to this read or to a
     /// concurrent one.
     func freshnessDecision(of asset: OpenAsset, _ attempt: ReadAttempt) -> FreshnessDecision {
-        let (record, isSettling, isBare) = asset.look { ($0.record, !$0.fills.isEmpty, $0.isBare) }
+        let (record, isNew, isSettling, isBare) = asset.look {
+            ($0.record, $0.isDescribed(since: attempt.uptime), !$0.fills.isEmpty, $0.isBare)
+        }
         let rules = UseRules(
             freshness: asset.freshness, staleIfError: asset.target.settings.staleIfError,
             directives: attempt.directives)
@@ -174,8 +176,7 @@ package final class ContentReader: Sendable {
                 return StoredUse.confirm
             }
             if asset.target.hasMoved(since: record) { return .confirm }
-            return record.generation.receivedAt >= attempt.began
-                ? .fresh : record.generation.use(at: attempt.began, under: rules)
+            return isNew ? .fresh : record.generation.use(at: attempt.began, under: rules)
         }
         return FreshnessDecision(isKnown: record != nil, isSettling: isSettling, use: use, rules: rules)
     }
@@ -234,7 +235,7 @@ package final class ContentReader: Sendable {
         _ asset: OpenAsset, _ attempt: inout ReadAttempt, _ freshness: FreshnessDecision
     ) async throws(CacheError) -> FillLedger.ReaderID {
         let reader = try asset.join(
-            opening: attempt.opening, priority: .live, mustConfirm: freshness.mustConfirm, began: attempt.began,
+            opening: attempt.opening, priority: .live, mustConfirm: freshness.mustConfirm, began: attempt.uptime,
             waitLimit: max(attempt.limit, asset.target.settings.readTimeout), forwarded: attempt.forwarded,
             attempts: attempt.attempts,
             refused: { [context] in
@@ -242,8 +243,7 @@ package final class ContentReader: Sendable {
                 // one: it may have been recorded after this read first looked for it.
                 guard !freshness.isKnown, let refusal = context.refusals[asset.id], refusal.isComplete(for: attempt)
                 else { return nil }
-                let isNew = refusal.receivedAt >= attempt.began
-                return isNew || isUsable(refusal, for: attempt) ? refusal.error : nil
+                return refusal.uptime >= attempt.uptime || isUsable(refusal, for: attempt) ? refusal.error : nil
             })
         do {
             let generation = asset.record?.generation
@@ -527,6 +527,7 @@ package final class ContentReader: Sendable {
                 asset,
                 ReadAttempt(
                     request: request, directives: RequestDirectives(), began: context.wallClock.now(),
+                    uptime: context.uptime(),
                     limit: target.settings.readTimeout))
         case .file(let path): return try await whole(of: path, for: target, request)
         }

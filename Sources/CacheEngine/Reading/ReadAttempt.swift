@@ -4,8 +4,11 @@ import CacheCore
 struct ReadAttempt: Sendable {
     let request: ContentRequest
     let directives: RequestDirectives
-    /// When the request started. An upstream response received since then needs no revalidation.
+    /// When the request started.
     let began: Timestamp
+    /// The uptime then. An upstream response received since needs no revalidation. Not by the wall clock: in its whole
+    /// milliseconds a response from before the request can look like one after it.
+    let uptime: Duration
     /// The fields of the reader that the origin's `forward` names; nil: the origin forwards none.
     var forwarded: HeaderList?
     /// The time limit for the first byte.

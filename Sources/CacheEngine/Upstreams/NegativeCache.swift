@@ -22,6 +22,8 @@ final class NegativeCache: Sendable {
         /// The asset, without the fields of a reader.
         var target: AssetTarget
         var receivedAt: Timestamp
+        /// The uptime when it was received.
+        var uptime: Duration
         var freshness: Freshness
         /// Nil: the refusal is repeated with a problem document.
         var passed: PassedResponse?

@@ -35,6 +35,20 @@ import Testing
         }
     }
 
+    /// The wall clock stands still, as between two requests in a millisecond.
+    @Test("A response that must be confirmed is confirmed by each later read")
+    func eachLaterReadConfirms() async throws {
+        upstream.serve("/a.mp4", LoopbackAsset(size: 3 << 20, cacheControl: "no-cache"))
+        try await makeCache({ $0.freshness = .respect }).run { cache in
+            for count in 1...3 {
+                let read = try await cache.body(of: "a.mp4", 1000..<5000)
+                #expect(read.bytes == asset.bytes(1000..<5000))
+                #expect(read.outcome.requestClass == (count == 1 ? .miss : .revalidated))
+                #expect(upstream.requests.count == count)
+            }
+        }
+    }
+
     @Test("A read of a whole asset is one upstream request")
     func aWholeAssetIsOneRequest() async throws {
         try await makeCache().run { cache in
