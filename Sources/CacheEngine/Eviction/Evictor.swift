@@ -336,19 +336,9 @@ struct Evictor: Sendable {
     /// Acquires the known assets, each once and several at a time: each is loaded from the catalog and the disk, which
     /// takes longer than the eviction of a small asset. If one fails, none is acquired.
     private func openToTake(_ ids: [AssetID]) async throws(CacheError) -> [AssetID: OpenAsset] {
-        // Swift 6.3 drops the stored identifier from an optimized task that returns `(id, .success(…))` in a typed `do`.
-        let outcomes = await withTaskGroup(of: Result<OpenAsset?, CacheError>.self) { group in
-            var outcomes: [Result<OpenAsset?, CacheError>] = []
-            for (index, id) in Set(ids).enumerated() {
-                if index >= Self.opening, let outcome = await group.next() { outcomes.append(outcome) }
-                group.addTask {
-                    do throws(CacheError) { return .success(try await openToTake(id)) } catch {
-                        return .failure(error)
-                    }
-                }
-            }
-            for await outcome in group { outcomes.append(outcome) }
-            return outcomes
+        let outcomes = await Array(Set(ids)).mapConcurrently(atMost: Self.opening) {
+            id -> Result<OpenAsset?, CacheError> in
+            do throws(CacheError) { return .success(try await openToTake(id)) } catch { return .failure(error) }
         }
         var (assets, failure): ([AssetID: OpenAsset], CacheError?) = ([:], nil)
         for outcome in outcomes {

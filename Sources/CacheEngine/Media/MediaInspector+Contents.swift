@@ -37,26 +37,17 @@ extension MediaInspector {
     private func mediaPlaylists(
         of playlist: MediaPlaylist, at target: AssetTarget, for owner: TokenOwner?
     ) async -> [PlaylistContents.Rendition] {
-        let renditions = playlist.renditions
         let budget = SegmentBudget(limits.segments)
-        return await withTaskGroup(of: (Int, PlaylistContents.Rendition).self) { group in
-            var loaded: [PlaylistContents.Rendition?] = Array(repeating: nil, count: renditions.count)
-            for (index, rendition) in renditions.enumerated() {
-                if index >= Self.concurrency, let (index, result) = await group.next() { loaded[index] = result }
-                group.addTask {
-                    let isLive = playlist.isLive
-                    guard let uri = rendition.playlist else {
-                        return (index, .init(rendition: rendition, target: target, isLive: isLive))
-                    }
-                    do throws(CacheError) {
-                        return (index, try await self.load(rendition, uri, of: target, for: owner, budget))
-                    } catch {
-                        return (index, .init(rendition: rendition, target: target, isLive: isLive, error: error))
-                    }
-                }
+        return await playlist.renditions.mapConcurrently(atMost: Self.concurrency) { rendition in
+            let isLive = playlist.isLive
+            guard let uri = rendition.playlist else {
+                return .init(rendition: rendition, target: target, isLive: isLive)
             }
-            for await (index, result) in group { loaded[index] = result }
-            return loaded.compactMap(\.self)
+            do throws(CacheError) {
+                return try await self.load(rendition, uri, of: target, for: owner, budget)
+            } catch {
+                return .init(rendition: rendition, target: target, isLive: isLive, error: error)
+            }
         }
     }
 

@@ -11,19 +11,17 @@ extension PeerNodes {
     package func documents(
         at path: String, authorization: String?
     ) async -> [(node: String, document: Result<JSON, CacheError>)] {
-        await withTaskGroup(of: (String, Result<JSON, CacheError>)?.self) { group in
-            for node in asked(isEncrypted: false, isAside: true) {
-                group.addTask { await self.document(at: path, of: node, authorization) }
-            }
-            let documents = await group.reduce(into: []) { $0 += [$1].compactMap(\.self) }
-            return documents.sorted { $0.0 < $1.0 }
+        let nodes = asked(isEncrypted: false, isAside: true).sorted()
+        let documents = await nodes.mapConcurrently(atMost: nodes.count) { node in
+            await self.document(at: path, of: node, authorization)
         }
+        return zip(nodes, documents).compactMap { node, document in document.map { (node, $0) } }
     }
 
     /// Nil if the node is this one.
     private func document(
         at path: String, of node: String, _ authorization: String?
-    ) async -> (String, Result<JSON, CacheError>)? {
+    ) async -> Result<JSON, CacheError>? {
         if !isKnown(node), await isThisNode(node) { return nil }
         var request = UpstreamRequest(
             url: node + path, timeouts: TransferTimeouts(total: Self.documentLimit), allowPrivateAddresses: true,
@@ -36,9 +34,9 @@ extension PeerNodes {
                 throw CacheError(
                     .upstreamRefused(status: response.status), "The node answered with status \(response.status).")
             }
-            return (node, .success(try JSONParser.parse(response.body)))
+            return .success(try JSONParser.parse(response.body))
         } catch {
-            return (node, .failure(error))
+            return .failure(error)
         }
     }
 }

@@ -123,14 +123,10 @@ struct Doctor {
             targets.append(("access.jwt.jwksURL", url, own))
         }
         let nodes = await Self.nodes(settings, over: pool) + Self.etcd(settings.fleet, over: pool)
-        return await withTaskGroup(of: (Int, Finding).self) { group in
-            for (index, target) in targets.enumerated() {
-                group.addTask { (index, await Self.ask(target.subject, target.url, target.settings, over: pool)) }
-            }
-            var answers: [(Int, Finding)] = []
-            for await answer in group { answers.append(answer) }
-            return answers.sorted { $0.0 < $1.0 }.map(\.1) + nodes
+        let answers = await targets.mapConcurrently(atMost: targets.count) { target in
+            await Self.ask(target.subject, target.url, target.settings, over: pool)
         }
+        return answers + nodes
     }
 
     /// The finding for the response to one HEAD request. Any response below 500 proves that the upstream is reachable,

@@ -62,19 +62,11 @@ struct ProbeController: Controller {
     private func documents(
         _ items: [ProbeRequest.Item], _ request: Request, _ context: APIContext
     ) async -> [ProbeResultDocument] {
-        await withTaskGroup(of: (Int, ProbeResultDocument).self) { group in
-            var documents = [ProbeResultDocument?](repeating: nil, count: items.count)
-            for (index, item) in items.enumerated() {
-                if index >= Self.width, let (place, document) = await group.next() { documents[place] = document }
-                group.addTask {
-                    switch await outcome(item) {
-                    case .success(let report): (index, .report(ProbeDocument(report)))
-                    case .failure(let failure): (index, .problem(problem(failure, request, context).document))
-                    }
-                }
+        await items.mapConcurrently(atMost: Self.width) { item in
+            switch await outcome(item) {
+            case .success(let report): .report(ProbeDocument(report))
+            case .failure(let failure): .problem(problem(failure, request, context).document)
             }
-            for await (place, document) in group { documents[place] = document }
-            return documents.compactMap(\.self)
         }
     }
 

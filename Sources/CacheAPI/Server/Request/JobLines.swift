@@ -116,16 +116,11 @@ struct JobLines {
             (start: first + start, lines: batch[start..<min(start + size, batch.count)])
         }
         batch = []
-        let results = await withTaskGroup(of: (Int, Result<[JobItemRecord], CacheError>).self) { group in
-            for (place, part) in parts.enumerated() {
-                group.addTask { (place, await Self.records(of: part.lines, from: part.start, check)) }
-            }
-            return await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+        let results = await parts.mapConcurrently(atMost: Self.width) { part in
+            await Self.records(of: part.lines, from: part.start, check)
         }
         try await intake?.keep(written)
-        for place in parts.indices {
-            if let records = try results[place]?.get() { try intake?.add(records) }
-        }
+        for result in results { try intake?.add(try result.get()) }
     }
 
     /// The items of lines; the error of the first invalid one.
