@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run test unit lint files demo readme scenario soak faults fuzz tsan asan fills bench micro eviction conformance media ui monitoring traces accounts client jobs webhooks network encryption fleet hosts upstreams api dist deb packaging image packed-image kubernetes
+.PHONY: help setup run test released unit lint files demo readme scenario soak faults fuzz tsan asan fills bench micro eviction conformance media ui monitoring traces accounts client jobs webhooks network encryption fleet hosts upstreams api dist deb packaging image packed-image kubernetes
 
 LISTEN ?= 127.0.0.1:8080
 DATA ?= ./larder-data
@@ -11,6 +11,8 @@ ARGS ?=
 FAST_PATH ?= on off
 LARDER := .build/release/larder
 RELEASE = scripts/release
+# The parts of `make test` that have found faults of optimized code, or could.
+RELEASED := conformance,accounts,api,client,encryption,fleet,jobs,media,peers,upstreams,webhooks
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +39,10 @@ run: setup ## build for release and serve on LISTEN with the store in DATA
 test: setup ## run all tests, and print the time of each part (ONLY=accounts,swift JOBS=1 SEED=random, or a printed number)
 	@command -v python3 >/dev/null || scripts/apt python3
 	@ONLY='$(ONLY)' SEED='$(SEED)' Tests/parts.py $(if $(JOBS),--jobs $(JOBS))
+
+released: setup ## build for release and run the brief test programs with that program (ONLY=media,peers)
+	$(RELEASE) --product larder
+	@LARDER=$(LARDER) Tests/parts.py --skip-build --jobs 1 --only '$(or $(ONLY),$(RELEASED))'
 
 unit: setup ## run the tests of pure code in parallel, about half a minute after a build (ONLY=regex of Target.Suite/test)
 	scripts/debug --build-tests

@@ -30,7 +30,8 @@ sys.dont_write_bytecode = True
 
 from harness import checks, process, venv  # noqa: E402
 
-LARDER = ".build/debug/larder"
+#: The program that the parts test; `make released` sets that of a release build.
+LARDER = os.environ.get("LARDER") or ".build/debug/larder"
 SWIFT = ["scripts/tests", "--skip-build"]
 #: Targets with a part of their own; the part `swift-others` runs all other targets.
 LARGE = ["CacheEngineTests", "CacheAPITests"]
