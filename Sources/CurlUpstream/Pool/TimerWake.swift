@@ -1,7 +1,7 @@
 import CacheCore
 
-/// The time at which worker 0 looks at the timers that the workers share: those of the queue and of the probes. Whoever
-/// changes such a timer states when it is due; the worker is woken if it would sleep longer. Thread-safe.
+/// The time of worker 0's next look at the shared timers: those of the queue and of the probes. After each change of such
+/// a timer `schedule` is told when it is due, and wakes the worker if it would sleep longer. Thread-safe.
 final class TimerWake: Sendable {
     private enum Phase {
         /// The worker looks at the timers before it sleeps.
